@@ -11,7 +11,7 @@ from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.records import Batch, Record, build, build_marker, read
 from kafkawire.transactions import Replay, append_of
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 
 #: 2025-06-16 12:00:00 UTC; tests count from here.
 NOON = 1_750_075_200_000

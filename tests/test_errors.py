@@ -27,7 +27,7 @@ from kafkawire.errors import (
 )
 from kafkawire.messages import DescribeProducersResponse
 from kafkawire.messages.describe_producers_response import PartitionResponse, TopicResponse
-from kafkawire.transactions.abort_rules import Refused
+from kafkawire.transactions.verdict.abort_rules import Refused
 
 SAMPLE = DescribeProducersResponse(topics=(TopicResponse(name="t", partitions=(PartitionResponse(),)),))
 PROBLEMS = [Problem("a.json", "fields[0]", "is wrong"), Problem("b.json", "", "is wrong, too")]

@@ -33,7 +33,7 @@ NEEDED = {
     "kafkawire.scanning": "arrow",
     "kafkawire.witness": "arrow",
     "kafkawire.rows.arrow": "arrow",
-    "kafkawire.transactions.local_audit": "arrow",
+    "kafkawire.transactions.auditing.local_audit": "arrow",
     "kafkawire.spark": "spark",
     "kafkawire.testing.strategies": "testing",
 }

@@ -21,7 +21,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.records import Record
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from tests.audit_logs import HOUR, MINUTE, NOON, STATUS, LogDirectory, PartitionLog
 
 IDS = 4

@@ -166,7 +166,7 @@ def audit(
         int | None,
         typer.Option(
             min=1,
-            max=100_000,  # `transactions.cluster_metadata.MOST_PARTITIONS`
+            max=100_000,  # `transactions.cluster.cluster_metadata.MOST_PARTITIONS`
             metavar="N",
             help="Partitions of __transaction_state; default: from the metadata log, or else 50.",
         ),
@@ -355,7 +355,7 @@ def _spark(
 
 
 def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool) -> None:
-    from kafkawire.transactions.check_names import OF_FINDINGS
+    from kafkawire.transactions.checks.check_names import OF_FINDINGS
     from kafkawire.transactions.formatting import when
 
     several = len({finding.cluster_id for finding in audit.findings}) > 1
@@ -387,7 +387,7 @@ def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool) -> None:
 
 def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
     """Prints which checks were made, what they found, and which had no data."""
-    from kafkawire.transactions.check_names import OF_FINDINGS
+    from kafkawire.transactions.checks.check_names import OF_FINDINGS
 
     if not answers:
         return

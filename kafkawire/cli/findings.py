@@ -44,7 +44,7 @@ def chosen_format(format: Format | PrintedFormat | None) -> Format:
 
 def print_for_tools(audit: rows.Audit, format: Format) -> None:
     """As json (one object), jsonl (each part a line, with a `kind`) or csv (the findings alone)."""
-    from kafkawire.transactions.completeness import outcome
+    from kafkawire.transactions.verdict.completeness import outcome
 
     result = outcome(audit)
     if format is Format.json:
@@ -93,7 +93,7 @@ def explain(
 ) -> None:
     """Prints, below a table, the evidence of findings that need action, and the suggested action; `also`: of which
     others."""
-    from kafkawire.transactions.completeness import attention
+    from kafkawire.transactions.verdict.completeness import attention
 
     for finding in findings:
         if finding.verdict != "not_hanging" or attention(finding) is not None or also(finding):
@@ -109,8 +109,8 @@ def explain_one(finding: rows.Finding, where: str = "", *, action: bool = True) 
         where: text in front of its place, such as the cluster.
         action: whether to print the suggested action.
     """
-    from kafkawire.transactions.causes import described
-    from kafkawire.transactions.impact_text import sentences, shown_records
+    from kafkawire.transactions.impact.impact_text import sentences, shown_records
+    from kafkawire.transactions.verdict.causes import described
 
     print_line(f"{where}{place_of(finding)}: {finding.verdict}, {finding.reason}{blocked_since(finding)}")
     for sentence in (*finding.evidence, *described(finding.cause), *sentences(finding), *shown_records(finding)):
@@ -145,8 +145,8 @@ def print_attention(audit: rows.Audit) -> None:
     """Prints how many findings need attention, and for what; nothing where none does. Of what blocks readers and does
     not hang: where, since when, whose it is, and who must act."""
     from kafkawire.transactions.attention import BLOCKED
-    from kafkawire.transactions.completeness import attention, outcome
     from kafkawire.transactions.formatting import when
+    from kafkawire.transactions.verdict.completeness import attention, outcome
 
     result = outcome(audit)
     needs = (
@@ -179,7 +179,7 @@ def print_none_found(audit: rows.Audit, clear: str, found_none: str) -> None:
         clear: the sentence of a complete answer.
         found_none: the beginning of an incomplete one.
     """
-    from kafkawire.transactions.completeness import not_judged, outcome
+    from kafkawire.transactions.verdict.completeness import not_judged, outcome
 
     result = outcome(audit)
     if result.complete:
@@ -192,7 +192,7 @@ def print_none_found(audit: rows.Audit, clear: str, found_none: str) -> None:
 
 def print_missing(audit: rows.Audit) -> None:
     """Prints what was not read next to the findings: standard error is easily lost."""
-    from kafkawire.transactions.completeness import not_read
+    from kafkawire.transactions.verdict.completeness import not_read
 
     if missing := not_read(audit):
         _list("Not everything was read:", missing)
@@ -227,6 +227,6 @@ def counted_partitions(read: rows.Coverage) -> str:
 def end(audit: rows.Audit) -> None:
     """Raises the command's exit: 3 where something was found, 4 where something may have been missed, 5 where
     both hold."""
-    from kafkawire.transactions.completeness import outcome
+    from kafkawire.transactions.verdict.completeness import outcome
 
     exit_codes.end(outcome(audit))

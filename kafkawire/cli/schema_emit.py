@@ -169,7 +169,7 @@ def display_rules() -> DisplayRules:
     from kafkawire.kafka_errors import NAMES as errors
     from kafkawire.records import inside_bytes, secrets
     from kafkawire.records.control import CONTROL_MESSAGES, CONTROL_TYPES
-    from kafkawire.transactions.coordinator_rules import STATES
+    from kafkawire.transactions.coordinator.coordinator_rules import STATES
 
     return DisplayRules(
         numbers={"error": errors, "api_key": api_keys, "transaction_state": STATES, "control_type": CONTROL_TYPES},

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kafkawire.client.actions.aborting import Aborted
     from kafkawire.client.actions.prepared_request import PreparedRequest
     from kafkawire.client.diagnosis.ended_transaction import EndedTransaction
-    from kafkawire.transactions.abort_rules import TransactionSpec
+    from kafkawire.transactions.verdict.abort_rules import TransactionSpec
 
 ALREADY_ABORTED = "already_aborted"
 
@@ -189,7 +189,7 @@ def _named(
     all_hanging: bool,
 ) -> TransactionSpec | None:
     """The transaction that the options name, None for all that hang; a usage error where they name none, or both."""
-    from kafkawire.transactions.abort_rules import TransactionSpec
+    from kafkawire.transactions.verdict.abort_rules import TransactionSpec
 
     given = (producer_id, producer_epoch, coordinator_epoch)
     some, every = any(one is not None for one in given), all(one is not None for one in given)
@@ -219,7 +219,7 @@ def _named(
 
 def _abort_all(job: EndingJob, format: Format) -> None:
     """Ends as find-hanging does with the remaining findings."""
-    from kafkawire.transactions.abort_rules import all_hanging
+    from kafkawire.transactions.verdict.abort_rules import all_hanging
 
     counting = Counting()
     audit = job.action(lambda admin: admin.find_hanging_transactions(job.search, counting.advance), counting)
@@ -272,7 +272,7 @@ def _attempt(wanted: rows.Finding | TransactionSpec, job: EndingJob) -> Abort:
     """Aborts a transaction, or finds that it is aborted already; what is refused is recorded."""
     from kafkawire.client.actions.aborting import look_at
     from kafkawire.client.diagnosis.ended_transaction import ABORT
-    from kafkawire.transactions.abort_rules import NOT_OPEN, Refused, TransactionSpec, choose
+    from kafkawire.transactions.verdict.abort_rules import NOT_OPEN, Refused, TransactionSpec, choose
 
     found = None if isinstance(wanted, TransactionSpec) else wanted
     named = (
@@ -318,7 +318,7 @@ def _ended(named: TransactionSpec, job: EndingJob) -> EndedTransaction | None:
 
 def _abort(finding: rows.Finding, job: EndingJob) -> Abort:
     from kafkawire.client.actions.aborting import abort, plan_abort
-    from kafkawire.transactions.abort_rules import permit
+    from kafkawire.transactions.verdict.abort_rules import permit
 
     if job.human:
         findings.explain_one(finding, action=False)

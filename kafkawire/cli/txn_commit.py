@@ -113,8 +113,8 @@ def commit(
 def _run(job: EndingJob, transactional_id: str, producer_id: int, producer_epoch: int, chosen: Format) -> None:
     from kafkawire.client.actions.committing import ALREADY_COMMITTED, committable, plan_commit
     from kafkawire.client.actions.committing import commit as send
-    from kafkawire.transactions.abort_rules import Refused
-    from kafkawire.transactions.commit_rules import RecordedTransaction
+    from kafkawire.transactions.verdict.abort_rules import Refused
+    from kafkawire.transactions.verdict.commit_rules import RecordedTransaction
 
     recorded = RecordedTransaction(transactional_id, producer_id, producer_epoch)
     one: Committable | None = None

@@ -142,7 +142,7 @@ def force_terminate(
 
 def _with_prefix(prefix: str, job: EndingJob) -> tuple[list[str], tuple[str, ...]]:
     """The ids that begin so and have a transaction, and which brokers did not list theirs."""
-    from kafkawire.transactions.coordinator_rules import IDLE
+    from kafkawire.transactions.coordinator.coordinator_rules import IDLE
 
     listed = job.action(lambda admin: admin.list_transactions())
     found = {one.transactional_id for of_broker in listed.values.values() for one in of_broker if one.state not in IDLE}
@@ -208,7 +208,7 @@ class _Ending:
     def _one(self, name: str) -> tuple[Termination | None, KafkaWireError | None]:
         """What was done to an id, and why it is not as it should be."""
         from kafkawire.client.actions.terminating import NOTHING_OPEN, describe_one, left_open
-        from kafkawire.transactions.abort_rules import Refused
+        from kafkawire.transactions.verdict.abort_rules import Refused
 
         job = self.job
         found: TransactionDescription | None = None
@@ -289,7 +289,7 @@ def _row(
 
 def print_state(found: TransactionDescription) -> None:
     """Prints an id as its coordinator describes it."""
-    from kafkawire.transactions.coordinator_rules import NEVER
+    from kafkawire.transactions.coordinator.coordinator_rules import NEVER
     from kafkawire.transactions.formatting import duration, when
 
     never = found.timeout_ms == NEVER

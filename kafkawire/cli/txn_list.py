@@ -28,7 +28,7 @@ class ListedTransaction(TransactionToolRow, frozen=True, kw_only=True, rename="p
 
 def state_names(given: Iterable[str]) -> list[str]:
     """States as brokers name them, from lists with commas in any case; names that are not known stay as they are."""
-    from kafkawire.transactions.coordinator_rules import STATES
+    from kafkawire.transactions.coordinator.coordinator_rules import STATES
 
     known = {name.lower(): name for name in STATES.values()}
     names = [name.strip() for one in given for name in one.split(",")]

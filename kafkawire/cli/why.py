@@ -97,7 +97,7 @@ def why(
         int | None,
         typer.Option(
             min=1,
-            max=100_000,  # `transactions.cluster_metadata.MOST_PARTITIONS`
+            max=100_000,  # `transactions.cluster.cluster_metadata.MOST_PARTITIONS`
             metavar="N",
             help="Of copies: partitions of __transaction_state; default: from the metadata log, or else 50.",
         ),
@@ -223,7 +223,7 @@ def _refuse_live(given: dict[str, bool]) -> None:
 
 def _words(given: list[str], bootstrap: str | None, format: Format) -> rows.Subject | None:
     """Looks up pasted words: the subject that they name, where a cluster is given to ask; else they are printed."""
-    from kafkawire.transactions.pasted_words import WORDS, asked, recognised
+    from kafkawire.transactions.blocking.pasted_words import WORDS, asked, recognised
 
     none = "give --group, --topic, --transactional-id or --producer-id; or a line of a log, in quotes"
     line = " ".join(given)
@@ -248,8 +248,8 @@ def _words(given: list[str], bootstrap: str | None, format: Format) -> rows.Subj
 
 
 def _print_words(found: object) -> None:
-    from kafkawire.transactions.blocker_text import wrapped_command
-    from kafkawire.transactions.pasted_words import Pasted
+    from kafkawire.transactions.blocking.blocker_text import wrapped_command
+    from kafkawire.transactions.blocking.pasted_words import Pasted
 
     assert isinstance(found, Pasted)
     print_line(f"{found.word} (docs/why.md)")
@@ -283,9 +283,9 @@ def _copied(
 
 def _print(found: rows.Why, *, evidence: bool) -> None:
     """Prints blockers as blocks, then where the time goes; or that nothing blocks, and what that rests on."""
-    from kafkawire.transactions.blocker_text import behind, block, wrapped_command
+    from kafkawire.transactions.blocking.blocker_text import behind, block, wrapped_command
+    from kafkawire.transactions.blocking.why import nothing_blocks
     from kafkawire.transactions.formatting import when
-    from kafkawire.transactions.why import nothing_blocks
 
     for number, blocker in enumerate(found.blockers, 1):
         for line in block(blocker, number, found.as_of):
@@ -323,7 +323,7 @@ def _print(found: rows.Why, *, evidence: bool) -> None:
 
 
 def _say(text: str, first: str = "") -> None:
-    from kafkawire.transactions.blocker_text import prose
+    from kafkawire.transactions.blocking.blocker_text import prose
 
     if "kafka-transactions.sh " in text:  # a command is not broken into lines
         print_line(first + text)

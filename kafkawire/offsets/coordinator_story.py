@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from kafkawire.logdir import BrokerDirectory, LogDirectory, LogFile, Partition
 from kafkawire.records import Batch, Damage
 from kafkawire.rows import CoordinatorStep, DamageRow, TransactionStory
-from kafkawire.transactions.coordinator_log import (
+from kafkawire.transactions.coordinator.coordinator_log import (
     UnreadableRecord,
     coordinator_records,
     lists_partition,
     producer_ids,
     registration,
 )
-from kafkawire.transactions.coordinator_rules import state_name
+from kafkawire.transactions.coordinator.coordinator_rules import state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place, Registration
 
 

@@ -8,7 +8,7 @@ from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.subject_history import SubjectHistory
 from kafkawire.records import Damage
 from kafkawire.rows import DamageRow, HistoryEvent, Subject
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 
 #: The topics with records of each kind of subject.
 TOPICS = {"group": ("__consumer_offsets", "__share_group_state"), "transactional_id": ("__transaction_state",)}

@@ -12,7 +12,7 @@ from kafkawire.offsets.lag_row import Standing, unread_row
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.records import Batch, Damage
 from kafkawire.rows import Lag
-from kafkawire.transactions.blockers import GroupView, Place
+from kafkawire.transactions.blocking.blockers import GroupView, Place
 
 
 def copied_lags(

@@ -21,7 +21,7 @@ from kafkawire.offsets.story import batch_at
 from kafkawire.records import Batch, Damage
 from kafkawire.rows import Lag
 from kafkawire.share_groups.fates import UNREAD
-from kafkawire.transactions.blockers import Place
+from kafkawire.transactions.blocking.blockers import Place
 
 
 class UnknownShareGroupError(KafkaWireError):

@@ -19,15 +19,15 @@ from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.share_explain import ShareExplained
 from kafkawire.records import Damage
 from kafkawire.transactions import Settings
-from kafkawire.transactions.blockers import Fills, GroupView, Place, holders
-from kafkawire.transactions.case import SOUNDNESS, given_limit
+from kafkawire.transactions.auditing.local_audit import audit, cluster_ids
+from kafkawire.transactions.blocking.blockers import Fills, GroupView, Place, holders
+from kafkawire.transactions.blocking.partition_blockers import unreplayable
+from kafkawire.transactions.blocking.why import answer
+from kafkawire.transactions.cluster.metadata_replay import StoppedAt, stops
 from kafkawire.transactions.commands import Reach
 from kafkawire.transactions.facts import CLUSTER_METADATA
-from kafkawire.transactions.local_audit import audit, cluster_ids
-from kafkawire.transactions.metadata_replay import StoppedAt, stops
-from kafkawire.transactions.partition_blockers import unreplayable
-from kafkawire.transactions.premises import soundness
-from kafkawire.transactions.why import answer
+from kafkawire.transactions.verdict.case import SOUNDNESS, given_limit
+from kafkawire.transactions.verdict.premises import soundness
 
 
 class UnknownSubjectError(KafkaWireError):

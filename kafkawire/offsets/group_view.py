@@ -20,8 +20,8 @@ from kafkawire.messages import (
 from kafkawire.offsets.group_records import GroupLog, GroupRecord, group_of, mentions
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.records.control import read_prefixed
-from kafkawire.transactions.blockers import GroupView, Place
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.blocking.blockers import GroupView, Place
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 

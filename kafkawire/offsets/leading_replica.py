@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.logdir.splits import written
-from kafkawire.transactions.cluster_metadata import newest_of, read_metadata
+from kafkawire.transactions.cluster.cluster_metadata import newest_of, read_metadata
 from kafkawire.transactions.facts import ClusterMetadata
-from kafkawire.transactions.replica_files import replicas
+from kafkawire.transactions.parts.replica_files import replicas
 
 
 class Leading(NamedTuple):

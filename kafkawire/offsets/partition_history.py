@@ -12,8 +12,8 @@ from kafkawire.messages import PartitionChangeRecord, PartitionRecord, RemoveTop
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.replica import replicas
 from kafkawire.rows import DamageRow, PartitionEvent, RowOrigin
+from kafkawire.transactions.cluster.metadata_log import MetadataLog, MetadataRecord
 from kafkawire.transactions.facts import CLUSTER_METADATA
-from kafkawire.transactions.metadata_log import MetadataLog, MetadataRecord
 
 #: As leader of a PartitionChangeRecord: the leader stays. As its recovery state: it stays.
 _SAME_LEADER, _SAME_STATE = -2, -1

@@ -17,9 +17,9 @@ from kafkawire.offsets.share_rules.rule import DAMAGED, ShareStep
 from kafkawire.offsets.share_settings import share_settings
 from kafkawire.share_groups.fold import ShareFold, SharePartition, ShareRecord
 from kafkawire.transactions.answers import Placed, Tally
+from kafkawire.transactions.auditing.local_audit import cluster_ids
 from kafkawire.transactions.checks.answer_rows import summed, violations
-from kafkawire.transactions.local_audit import cluster_ids
-from kafkawire.transactions.replica_files import place_of
+from kafkawire.transactions.parts.replica_files import place_of
 
 
 def with_shares(audit: rows.Audit, directory: LogDirectory) -> rows.Audit:

@@ -21,7 +21,7 @@ from kafkawire.records import Batch, Record
 from kafkawire.records.control import read_prefixed
 from kafkawire.records.internal_topics import decode_key, decode_value
 from kafkawire.rows import HistoryEvent
-from kafkawire.transactions.coordinator_rules import NEVER, state_name
+from kafkawire.transactions.coordinator.coordinator_rules import NEVER, state_name
 from kafkawire.transactions.formatting import count, duration, some
 
 _NAMED = 4

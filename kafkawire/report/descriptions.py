@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kafkawire.rows import Audit, Coverage, Finding, Omitted, Violation
-from kafkawire.transactions.batch_rules import RULES
-from kafkawire.transactions.check_names import OF_FINDINGS
-from kafkawire.transactions.completeness import not_read
+from kafkawire.transactions.checks.check_names import OF_FINDINGS
 from kafkawire.transactions.formatting import count
+from kafkawire.transactions.log.batch_rules import RULES
+from kafkawire.transactions.verdict.completeness import not_read
 
 #: Severities, the most severe first. They are classes of the style sheet, too.
 SEVERITIES = ("hanging", "stuck", "blocked", "unknown", "watch", "fine")

@@ -43,7 +43,7 @@ from kafkawire.report.untrusted_text import runnable, shortened, shown
 from kafkawire.report.witness_page import witness_content
 from kafkawire.rows import Audit, Cause, Finding, Row
 from kafkawire.transactions.formatting import count, duration, numbers, when
-from kafkawire.transactions.impact_text import sentences
+from kafkawire.transactions.impact.impact_text import sentences
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kafkawire.rows import Finding
-from kafkawire.transactions.coordinator_rules import NEVER
+from kafkawire.transactions.coordinator.coordinator_rules import NEVER
 from kafkawire.transactions.formatting import duration
 
 COORDINATOR, PARTITION, CLOCK = "coordinator", "partition", "clock"

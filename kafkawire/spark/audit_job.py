@@ -36,12 +36,12 @@ from kafkawire.spark.task_sizing import by_task
 from kafkawire.spark.transaction_table import table_of
 from kafkawire.spark.worker_tables import FOUND_SPARK, WorkerTables, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, every_breach
-from kafkawire.transactions.audit_result import conclude, damage_order, finding_order, paths_of
+from kafkawire.transactions.auditing.audit_result import conclude, damage_order, finding_order, paths_of
 from kafkawire.transactions.checks.replica_agreement import alone, replicas_agree, together
-from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster, clocks
-from kafkawire.transactions.part_scan import PART_BYTES
-from kafkawire.transactions.replica_files import gaps_of
-from kafkawire.transactions.settings import Settings
+from kafkawire.transactions.parts.part_scan import PART_BYTES
+from kafkawire.transactions.parts.replica_files import gaps_of
+from kafkawire.transactions.verdict.cluster_facts import ClusterFacts, Facts, by_cluster, clocks
+from kafkawire.transactions.verdict.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

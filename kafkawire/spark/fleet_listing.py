@@ -26,10 +26,10 @@ from kafkawire.logdir.log_files import log_file, partition_of, segment_names
 from kafkawire.logdir.tiers import by_partition, tier_metadata
 from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 from kafkawire.spark.task_sizing import FEWEST_TASKS, by_batches
-from kafkawire.transactions.cluster_metadata import newest_of, of_older_copy, read_metadata
+from kafkawire.transactions.cluster.cluster_metadata import newest_of, of_older_copy, read_metadata
 from kafkawire.transactions.facts import CLUSTER_METADATA
-from kafkawire.transactions.manifest import DirectoryContent
-from kafkawire.transactions.replica_files import content_of, outside_partitions, state_of
+from kafkawire.transactions.parts.manifest import DirectoryContent
+from kafkawire.transactions.parts.replica_files import content_of, outside_partitions, state_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -34,7 +34,7 @@ from kafkawire.spark.sources import SourceOptions
 from kafkawire.spark.task_sizing import MOST_PLANNERS, Rows, by_task
 from kafkawire.spark.tier_listing import once, replica_at, segment_sizes
 from kafkawire.transactions.facts import CLUSTER_METADATA
-from kafkawire.transactions.part_scan import bounds, count_parts
+from kafkawire.transactions.parts.part_scan import bounds, count_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -28,7 +28,6 @@ from kafkawire.spark.task_sizing import FEWEST_TASKS, MOST_REDUCERS, by_batches
 from kafkawire.spark.undecided_rows import without_undecided
 from kafkawire.spark.worker_tables import FOUND_SPARK, finding_rows, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, Tally, every_breach
-from kafkawire.transactions.case_context import CaseContext
 from kafkawire.transactions.checks.cross_partition import (
     decided_until,
     handed_out_until,
@@ -37,13 +36,14 @@ from kafkawire.transactions.checks.cross_partition import (
 )
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge_epoch
 from kafkawire.transactions.checks.open_transactions import OpenTallies, judge_opens
-from kafkawire.transactions.cluster_facts import ClusterFacts
-from kafkawire.transactions.coordinator_log import pick_owner
-from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import EMPTY_CODE, Ending
+from kafkawire.transactions.coordinator.coordinator_log import pick_owner
+from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place, ProducerIdUse
-from kafkawire.transactions.producer_append import OUTCOMES
-from kafkawire.transactions.verdicts import judge as verdict_on
+from kafkawire.transactions.log.endings import EMPTY_CODE, Ending
+from kafkawire.transactions.log.producer_append import OUTCOMES
+from kafkawire.transactions.verdict.case_context import CaseContext
+from kafkawire.transactions.verdict.cluster_facts import ClusterFacts
+from kafkawire.transactions.verdict.verdicts import judge as verdict_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

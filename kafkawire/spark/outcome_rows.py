@@ -28,15 +28,15 @@ from kafkawire.transactions.checks.answer_rows import added
 from kafkawire.transactions.checks.cross_partition import first_uses
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests
 from kafkawire.transactions.checks.timed_decisions import begins, epochs
-from kafkawire.transactions.cluster_facts import reach
-from kafkawire.transactions.endings import JUDGED, PACKED, Packed
 from kafkawire.transactions.facts import Open, Place
+from kafkawire.transactions.log.endings import JUDGED, PACKED, Packed
+from kafkawire.transactions.verdict.cluster_facts import reach
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from kafkawire.transactions.decisions import Decision
-    from kafkawire.transactions.replica_facts import ReplicaFacts
+    from kafkawire.transactions.auditing.replica_facts import ReplicaFacts
+    from kafkawire.transactions.coordinator.decisions import Decision
 
 #: Kinds of rows; in this order they are judged.
 TO_DRIVER, DIGESTS, DECISION, USE, OWNER, PREPARED, CASE, OPEN, ENDING, VIOLATION, DAMAGE, FINDING = range(12)

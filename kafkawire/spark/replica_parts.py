@@ -36,15 +36,15 @@ from kafkawire.spark.task_sizing import MOST_PLANNERS, Rows, TaskLimits, by_task
 from kafkawire.spark.tier_listing import of_partitions, once, replica_at, segment_sizes, with_tiers
 from kafkawire.spark.worker_tables import FOUND_SPARK, damage_cells, found_rows, violation_cells
 from kafkawire.transactions.answers import Answer, Placed, every_breach
+from kafkawire.transactions.auditing.local_audit import to_read
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.checks.answer_rows import capped
 from kafkawire.transactions.checks.tier_copies import tier_answers
-from kafkawire.transactions.decided import Decided
+from kafkawire.transactions.coordinator.decided import Decided
 from kafkawire.transactions.failed_reading import ReadingError, reason_of
-from kafkawire.transactions.local_audit import to_read
-from kafkawire.transactions.part_columns import decode, encode
-from kafkawire.transactions.part_scan import PartTask
-from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
-from kafkawire.transactions.settings import Settings
+from kafkawire.transactions.parts.part_columns import decode, encode
+from kafkawire.transactions.parts.part_scan import PartTask
+from kafkawire.transactions.verdict.settings import Settings
 from kafkawire.wire.backend import backend
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from kafkawire.spark.segment_columns import Row
 from kafkawire.spark.segment_parts import SegmentPart
 from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, ItemReader, SourceOptions, Task
 from kafkawire.spark.task_sizing import FEWEST_TASKS, split_into_tasks
-from kafkawire.transactions.part_scan import bounds as bounds_of
-from kafkawire.transactions.part_scan import count_parts
+from kafkawire.transactions.parts.part_scan import bounds as bounds_of
+from kafkawire.transactions.parts.part_scan import count_parts
 
 ROWS = ("records", "batches", "headers")
 #: The tables of records, by the option `format`.

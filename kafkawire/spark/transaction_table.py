@@ -19,11 +19,11 @@ from kafkawire.spark.fleet_listing import listing
 from kafkawire.spark.outcome_rows import OPEN, OWNER, cells_of, one_a_row, unpacked
 from kafkawire.spark.replica_parts import Fleet
 from kafkawire.spark.task_sizing import by_batches
-from kafkawire.transactions.coordinator_log import pick_owner
-from kafkawire.transactions.coordinator_rules import state_name
-from kafkawire.transactions.part_scan import PART_BYTES
-from kafkawire.transactions.producer_append import NO_EPOCH, OUTCOMES
-from kafkawire.transactions.settings import Settings
+from kafkawire.transactions.coordinator.coordinator_log import pick_owner
+from kafkawire.transactions.coordinator.coordinator_rules import state_name
+from kafkawire.transactions.log.producer_append import NO_EPOCH, OUTCOMES
+from kafkawire.transactions.parts.part_scan import PART_BYTES
+from kafkawire.transactions.verdict.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

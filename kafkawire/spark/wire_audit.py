@@ -39,9 +39,9 @@ from kafkawire.spark.session import session_on
 from kafkawire.spark.task_sizing import Rows, by_task
 from kafkawire.spark.worker_tables import for_driver
 from kafkawire.transactions.answers import Placed
-from kafkawire.transactions.cluster_facts import ClusterFacts
-from kafkawire.transactions.decided import Decided
-from kafkawire.transactions.replica_facts import ReplicaFacts
+from kafkawire.transactions.auditing.replica_facts import ReplicaFacts
+from kafkawire.transactions.coordinator.decided import Decided
+from kafkawire.transactions.verdict.cluster_facts import ClusterFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

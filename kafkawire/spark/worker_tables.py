@@ -20,7 +20,7 @@ from kafkawire.spark.fleet_listing import as_batches
 from kafkawire.spark.jobs import kept
 from kafkawire.spark.outcome_rows import DAMAGE, FINDING, TO_DRIVER, VIOLATION, packed, short
 from kafkawire.spark.task_sizing import by_batches
-from kafkawire.transactions.audit_result import Concluded, finding_order
+from kafkawire.transactions.auditing.audit_result import Concluded, finding_order
 from kafkawire.transactions.checks.answer_rows import capped, each_violation
 
 if TYPE_CHECKING:

@@ -29,6 +29,7 @@ from kafkawire.messages import REGISTRY, ApiVersionsRequest, ApiVersionsResponse
 from kafkawire.messages.api_versions_response import FinalizedFeatureKey, SupportedFeatureKey
 from kafkawire.testing.answering import Answering
 from kafkawire.testing.apis import Apis
+from kafkawire.testing.coordinator_machine import TransactionMetadata
 from kafkawire.testing.script import Answer, Fault, RequestLog
 from kafkawire.testing.server import Address, Server, address_of
 from kafkawire.testing.state.call import Call, Handlers
@@ -39,7 +40,6 @@ from kafkawire.testing.state.nodes import GROUP, TRANSACTION, Nodes
 from kafkawire.testing.state.partition_log import PartitionLog
 from kafkawire.testing.state.topics import Topics
 from kafkawire.testing.state.transactions import Transactions
-from kafkawire.transactions.coordinator_machine import TransactionMetadata
 from kafkawire.wire.message import Message
 from kafkawire.wire.registry import Registry
 

@@ -26,58 +26,58 @@ from kafkawire._first_use import on_first_use
 
 if TYPE_CHECKING:
     from kafkawire.transactions.answers import Answer, Breach, Placed
-    from kafkawire.transactions.audit_result import conclude
-    from kafkawire.transactions.case import Case
-    from kafkawire.transactions.cluster_facts import Facts, choose_replicas
-    from kafkawire.transactions.committed_batches import outcome_of, read_committed
-    from kafkawire.transactions.coordinator_copies import CoordinatorLog
-    from kafkawire.transactions.coordinator_log import IdLog, registration, standing
-    from kafkawire.transactions.coordinator_rules import state_name
-    from kafkawire.transactions.copied_case import CopiedCase
+    from kafkawire.transactions.auditing.audit_result import conclude
+    from kafkawire.transactions.auditing.local_audit import audit
+    from kafkawire.transactions.auditing.replica_facts import check
+    from kafkawire.transactions.coordinator.coordinator_copies import CoordinatorLog
+    from kafkawire.transactions.coordinator.coordinator_log import IdLog, registration, standing
+    from kafkawire.transactions.coordinator.coordinator_rules import state_name
     from kafkawire.transactions.facts import Open, Owner, PartitionFacts, Place, Registration, Segment
-    from kafkawire.transactions.local_audit import audit
-    from kafkawire.transactions.log_checks import LogChecks
-    from kafkawire.transactions.producer_append import Append, append_of
-    from kafkawire.transactions.producer_state import Producer
-    from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
-    from kafkawire.transactions.replica_facts import check
-    from kafkawire.transactions.settings import Settings
-    from kafkawire.transactions.verdicts import judge
+    from kafkawire.transactions.log.committed_batches import outcome_of, read_committed
+    from kafkawire.transactions.log.log_checks import LogChecks
+    from kafkawire.transactions.log.producer_append import Append, append_of
+    from kafkawire.transactions.log.producer_state import Producer
+    from kafkawire.transactions.log.replay import Ended, Replay, last_stable_offset
+    from kafkawire.transactions.verdict.case import Case
+    from kafkawire.transactions.verdict.cluster_facts import Facts, choose_replicas
+    from kafkawire.transactions.verdict.copied_case import CopiedCase
+    from kafkawire.transactions.verdict.settings import Settings
+    from kafkawire.transactions.verdict.verdicts import judge
 
 #: Name -> module.
 _HOMES = {
     "Answer": "answers",
-    "Append": "producer_append",
+    "Append": "log.producer_append",
     "Breach": "answers",
-    "Case": "case",
-    "CoordinatorLog": "coordinator_copies",
-    "CopiedCase": "copied_case",
-    "Ended": "replay",
-    "Facts": "cluster_facts",
-    "IdLog": "coordinator_log",
-    "LogChecks": "log_checks",
+    "Case": "verdict.case",
+    "CoordinatorLog": "coordinator.coordinator_copies",
+    "CopiedCase": "verdict.copied_case",
+    "Ended": "log.replay",
+    "Facts": "verdict.cluster_facts",
+    "IdLog": "coordinator.coordinator_log",
+    "LogChecks": "log.log_checks",
     "Open": "facts",
     "Owner": "facts",
     "PartitionFacts": "facts",
     "Place": "facts",
     "Placed": "answers",
-    "Producer": "producer_state",
+    "Producer": "log.producer_state",
     "Registration": "facts",
-    "Replay": "replay",
+    "Replay": "log.replay",
     "Segment": "facts",
-    "Settings": "settings",
-    "append_of": "producer_append",
-    "audit": "local_audit",
-    "check": "replica_facts",
-    "choose_replicas": "cluster_facts",
-    "conclude": "audit_result",
-    "judge": "verdicts",
-    "last_stable_offset": "replay",
-    "outcome_of": "committed_batches",
-    "read_committed": "committed_batches",
-    "registration": "coordinator_log",
-    "standing": "coordinator_log",
-    "state_name": "coordinator_rules",
+    "Settings": "verdict.settings",
+    "append_of": "log.producer_append",
+    "audit": "auditing.local_audit",
+    "check": "auditing.replica_facts",
+    "choose_replicas": "verdict.cluster_facts",
+    "conclude": "auditing.audit_result",
+    "judge": "verdict.verdicts",
+    "last_stable_offset": "log.replay",
+    "outcome_of": "log.committed_batches",
+    "read_committed": "log.committed_batches",
+    "registration": "coordinator.coordinator_log",
+    "standing": "coordinator.coordinator_log",
+    "state_name": "coordinator.coordinator_rules",
 }
 
 __all__ = [

@@ -10,9 +10,9 @@ import numpy as np
 
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int64
-from kafkawire.transactions.coordinator_log import UnreadableRecord, coordinator_records, registration
-from kafkawire.transactions.coordinator_rules import raises_epoch
-from kafkawire.transactions.decisions import Decision, Decisions
+from kafkawire.transactions.coordinator.coordinator_log import UnreadableRecord, coordinator_records, registration
+from kafkawire.transactions.coordinator.coordinator_rules import raises_epoch
+from kafkawire.transactions.coordinator.decisions import Decision, Decisions
 from kafkawire.transactions.facts import TRANSACTION_STATE, Registration
 from kafkawire.transactions.facts import Place as LogPlace
 from kafkawire.witness.contents import mixed

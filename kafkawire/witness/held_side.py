@@ -12,7 +12,7 @@ from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.offsets import Replica
 from kafkawire.offsets.group_records import GroupLog
 from kafkawire.rows import DamageRow
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.witness.decided import DecidedTransactions
 from kafkawire.witness.exchange_rows import Place

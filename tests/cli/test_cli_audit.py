@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire._installation import install_command
 from kafkawire.records import Record, build
-from kafkawire.transactions.check_names import CHECKS
-from kafkawire.transactions.cluster_metadata import MOST_PARTITIONS
+from kafkawire.transactions.checks.check_names import CHECKS
+from kafkawire.transactions.cluster.cluster_metadata import MOST_PARTITIONS
 from tests.audit_logs import HOUR, NOON, LogDirectory
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkawire.transactions.blocker_text import WIDTH, unwrapped, wrapped_command
+from kafkawire.transactions.blocking.blocker_text import WIDTH, unwrapped, wrapped_command
 from kafkawire.transactions.commands import Reach
 from tests.cli.runner import Run
 from tests.docs.guide import ROOT, parse

@@ -11,7 +11,7 @@ import pytest
 from kafkawire import records
 from kafkawire.messages import BrokerRegistrationChangeRecord
 from kafkawire.records import Record, build
-from kafkawire.transactions.blocker_text import LINES, WIDTH
+from kafkawire.transactions.blocking.blocker_text import LINES, WIDTH
 from kafkawire.wire.message import Message
 from tests.cli.runner import Result, Run
 from tests.docs.guide import parse

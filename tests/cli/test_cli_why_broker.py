@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kafkawire.client import Admin
-from kafkawire.transactions.blocker_text import LINES, WIDTH, unwrapped
+from kafkawire.transactions.blocking.blocker_text import LINES, WIDTH, unwrapped
 from tests.broker_fixture import StartCluster
 from tests.cli.runner import Result, Run
 from tests.client import real_cluster

@@ -8,7 +8,7 @@ import shutil
 import time
 from pathlib import Path
 
-from kafkawire.transactions.blocker_text import unwrapped
+from kafkawire.transactions.blocking.blocker_text import unwrapped
 from tests.broker_fixture import StartCluster
 from tests.cli.runner import Run
 from tests.cli.test_cli_why_broker import commit, printed, why, with_topic

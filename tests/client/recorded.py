@@ -22,14 +22,14 @@ from kafkawire.messages.list_transactions_response import TransactionState as Li
 from kafkawire.records import Batch
 from kafkawire.testing import MockBroker
 from kafkawire.testing.state.partition_log import PartitionLog, Stored
-from kafkawire.transactions.cluster_facts import choose_replicas
-from kafkawire.transactions.coordinator_log import coordinator_records, registration
-from kafkawire.transactions.coordinator_rules import state_name
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, replica_facts
+from kafkawire.transactions.coordinator.coordinator_log import coordinator_records, registration
+from kafkawire.transactions.coordinator.coordinator_rules import state_name
 from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, CoordinatorRecord, Registration
-from kafkawire.transactions.producer_append import append_of
-from kafkawire.transactions.replay import Replay
-from kafkawire.transactions.replica_facts import AuditedReplica, replica_facts
-from kafkawire.transactions.replica_files import place_of, read_snapshot, replicas
+from kafkawire.transactions.log.producer_append import append_of
+from kafkawire.transactions.log.replay import Replay
+from kafkawire.transactions.parts.replica_files import place_of, read_snapshot, replicas
+from kafkawire.transactions.verdict.cluster_facts import choose_replicas
 
 _NOT_FOUND, _DENIED = 105, 29
 

@@ -26,7 +26,7 @@ from kafkawire.messages import (
     WriteTxnMarkersRequest,
 )
 from kafkawire.records import Record, build
-from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
+from kafkawire.transactions.verdict.abort_rules import Refused, TransactionSpec, choose
 from tests.client.answers import OLD, admin, run
 from tests.client.partition_script import END, NAME, SEARCH, START, Coordinator, PartitionBroker
 from tests.client.scripted import RESET

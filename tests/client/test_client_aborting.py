@@ -24,7 +24,7 @@ from kafkawire.messages import (
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.messages.list_transactions_response import TransactionState
 from kafkawire.rows import Finding
-from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
+from kafkawire.transactions.verdict.abort_rules import Refused, TransactionSpec, choose
 from tests.client.answers import OLD, admin, describing, run, scenario, script
 from tests.client.partition_script import END, SEARCH, START, Log, PartitionBroker
 

@@ -22,7 +22,7 @@ from kafkawire.messages import (
     MetadataResponse,
 )
 from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
-from kafkawire.transactions.completeness import outcome
+from kafkawire.transactions.verdict.completeness import outcome
 from tests.client.answers import admin, producers, scenario, script
 from tests.client.hanging_script import SEARCH, broker, ended, find, preparing
 from tests.client.scripted import ScriptedBroker

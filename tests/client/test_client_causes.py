@@ -26,7 +26,7 @@ from kafkawire.messages import (
 )
 from kafkawire.proxy import Proxy
 from kafkawire.rows import Cause
-from kafkawire.transactions.cluster_traits import VERIFICATION, ClusterTraits
+from kafkawire.transactions.cluster.cluster_traits import VERIFICATION, ClusterTraits
 from tests.broker_fixture import StartCluster
 from tests.client import real_cluster
 from tests.client.answers import admin, scenario

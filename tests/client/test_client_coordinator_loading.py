@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.client.diagnosis.coordinator_loading import id_of_partition
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 50, 961, 5000])

@@ -10,7 +10,7 @@ from kafkawire.client.diagnosis import ended_transaction
 from kafkawire.client.diagnosis.ended_transaction import EndedTransaction, how_it_ended
 from kafkawire.messages import FetchRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker
-from kafkawire.transactions.abort_rules import TransactionSpec
+from kafkawire.transactions.verdict.abort_rules import TransactionSpec
 from tests.client.answers import admin, run
 from tests.client.partition_script import END, START, PartitionBroker
 

@@ -17,7 +17,7 @@ from kafkawire.client.diagnosis.search import Search
 from kafkawire.messages import WriteTxnMarkersRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kafkawire.rows import Finding
-from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
+from kafkawire.transactions.verdict.abort_rules import Refused, TransactionSpec, choose
 from tests.client import real_cluster
 from tools.recordings.raw_client import RawCluster, RawProducer
 

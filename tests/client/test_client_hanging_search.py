@@ -14,7 +14,7 @@ from kafkawire.client.diagnosis.blocked_group import find_blocking
 from kafkawire.client.errors import RETRIABLE
 from kafkawire.messages import ConsumerGroupHeartbeatRequest
 from kafkawire.rows import Audit, Finding
-from kafkawire.transactions.live_case import HIDDEN
+from kafkawire.transactions.verdict.live_case import HIDDEN
 from tests.client import real_cluster
 from tests.client.conftest import USER, Guarded, Secure, login
 from tests.client.setups import ALL, ONE_OF_EACH, make, size

@@ -32,7 +32,7 @@ from kafkawire.messages.list_groups_response import ListedGroup
 from kafkawire.records import Batch
 from kafkawire.rows import Finding, Impact
 from kafkawire.transactions import Settings
-from kafkawire.transactions.abort_rules import TransactionSpec, choose
+from kafkawire.transactions.verdict.abort_rules import TransactionSpec, choose
 from tests.client import real_cluster
 from tests.client.answers import admin, scenario
 from tests.client.hanging_script import SEARCH, find

@@ -24,7 +24,7 @@ from kafkawire.messages import (
     WriteTxnMarkersRequest,
 )
 from kafkawire.testing import MockBroker
-from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
+from kafkawire.transactions.verdict.abort_rules import Refused, TransactionSpec, choose
 from tests.client.pauses import Pauses
 from tools.recordings.raw_client import RawCluster
 

@@ -17,7 +17,7 @@ from kafkawire.client.rpc.fetch_batches import first_batch
 from kafkawire.messages import DescribeProducersRequest, ListOffsetsRequest, MetadataRequest
 from kafkawire.proxy import Held, Proxy
 from kafkawire.records import Batch
-from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
+from kafkawire.transactions.verdict.abort_rules import Refused, TransactionSpec, choose
 from tests.broker_fixture import StartCluster
 from tests.client import real_cluster
 from tools.broker import RunningCluster

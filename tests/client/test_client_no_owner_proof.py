@@ -20,7 +20,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.describe_transactions_response import TransactionState as Described
 from kafkawire.rows import Audit
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from tests.client.answers import admin, describing, listing, scenario
 from tests.client.hanging_script import (
     HANGING,

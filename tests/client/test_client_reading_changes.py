@@ -21,7 +21,7 @@ from kafkawire.messages import (
     ListTransactionsResponse,
     MetadataRequest,
 )
-from kafkawire.transactions.abort_rules import TransactionSpec
+from kafkawire.transactions.verdict.abort_rules import TransactionSpec
 from tests.client.answers import admin, listing, producers, scenario, script
 from tests.client.hanging_script import (
     HANGING,

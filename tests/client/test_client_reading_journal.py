@@ -11,8 +11,8 @@ from kafkawire.client import ClientError, TopicPartition
 from kafkawire.client.diagnosis import reading_journal
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.results import PartitionInfo
-from kafkawire.transactions.part_columns import PartColumns
-from kafkawire.transactions.part_scan import PartScan
+from kafkawire.transactions.parts.part_columns import PartColumns
+from kafkawire.transactions.parts.part_scan import PartScan
 
 ORDERS = TopicPartition("orders", 0)
 

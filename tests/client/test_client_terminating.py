@@ -15,8 +15,8 @@ from kafkawire.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from kafkawire.transactions.abort_rules import Refused
-from kafkawire.transactions.coordinator_rules import NEVER
+from kafkawire.transactions.coordinator.coordinator_rules import NEVER
+from kafkawire.transactions.verdict.abort_rules import Refused
 from tests.client.answers import admin, run, scenario, script
 from tests.client.partition_script import NAME, SEARCH, Coordinator, PartitionBroker
 

@@ -32,8 +32,8 @@ from kafkawire.messages.metadata_response import (
 )
 from kafkawire.testing import MockBroker
 from kafkawire.transactions import Settings
+from kafkawire.transactions.auditing.replica_facts import ReplicaMerge
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place
-from kafkawire.transactions.replica_facts import ReplicaMerge
 from tests.client import real_cluster, setups
 from tests.client.recorded import denied, leaders, serving
 from tests.client.setups import ONE_OF_EACH, make

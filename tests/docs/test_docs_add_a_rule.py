@@ -27,9 +27,10 @@ import sys
 from pathlib import Path
 from kafkawire import logdir, transactions
 from kafkawire.records import Record, build
-from kafkawire.transactions import Settings, local_audit
-from kafkawire.transactions.part_scan import PART_BYTES
-from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaMerge, parts_of
+from kafkawire.transactions import Settings
+from kafkawire.transactions.auditing import local_audit
+from kafkawire.transactions.parts.part_scan import PART_BYTES
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaMerge, parts_of
 from tests.audit_logs import NOON, LogDirectory
 
 
@@ -96,7 +97,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = copied_checkout(tmp_path_factory.mktemp("checkout"))
     rule = re.search(rf"`kafkawire/\S+/{NAME}\.py`:\n\n   ```python\n(.*?)   ```\n", TEXT, re.DOTALL)
     assert rule is not None
-    rules = root / "kafkawire" / "transactions" / "batch_rules"
+    rules = root / "kafkawire" / "transactions" / "log" / "batch_rules"
     (rules / f"{NAME}.py").write_text(textwrap.dedent(rule[1]), "utf-8")
     registered = (rules / "__init__.py").read_text("utf-8")
     registered = registered.replace("import (\n", f"import (\n    {NAME},\n", 1)

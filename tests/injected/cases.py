@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkawire.transactions.check_names import CHECKS
+from kafkawire.transactions.checks.check_names import CHECKS
 from tests.injected import coordinators as coordinators
 from tests.injected import logs as logs
 from tests.injected.injection import INJECTIONS, Injection

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from tests.audit_logs import HOUR, NOON
 from tests.injected.injection import INJECTIONS, Early, Injection, early
 from tests.worlds import IDS, TOPIC, Producer, World

@@ -14,7 +14,7 @@ from kafkawire.logdir.indexes import producer_snapshot
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Record, build
-from kafkawire.transactions.batch_rules import RULES
+from kafkawire.transactions.log.batch_rules import RULES
 from tests.audit_logs import NOON
 from tests.injected.injection import INJECTIONS, Early, Injection, Late, early, late
 from tests.worlds import TOPIC, World

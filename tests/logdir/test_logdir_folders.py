@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kafkawire import logdir
 from kafkawire.logdir.folders import Links, Listing, listings
-from kafkawire.transactions.replica_files import replicas
+from kafkawire.transactions.parts.replica_files import replicas
 
 
 def partition(folder: Path) -> Path:

@@ -12,7 +12,7 @@ from kafkawire import logdir
 from kafkawire.offsets.copied_lag import copied_lags
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.rows import Lag, LagCount
-from kafkawire.transactions.blockers import GroupView
+from kafkawire.transactions.blocking.blockers import GroupView
 from tests.recorded_clusters import CLUSTERS, Copy
 
 pytestmark = pytest.mark.slow

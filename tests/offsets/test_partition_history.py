@@ -13,7 +13,7 @@ from kafkawire.messages import PartitionChangeRecord, PartitionRecord, RemoveTop
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.partition_history import _Fold, partition_history
 from kafkawire.rows import PartitionEvent
-from kafkawire.transactions.metadata_log import MetadataRecord
+from kafkawire.transactions.cluster.metadata_log import MetadataRecord
 from tools.recordings import elections
 from tools.recordings.archive import unpacked
 

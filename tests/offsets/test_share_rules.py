@@ -22,7 +22,7 @@ from kafkawire.offsets.share_rules.rule import Fault, FaultRecord, ShareStep, St
 from kafkawire.offsets.share_settings import ShareSettings
 from kafkawire.share_groups import ShareFold, SharePartition, ShareRecord
 from kafkawire.transactions.answers import Tally
-from kafkawire.transactions.check_names import SHARE_CHECKS
+from kafkawire.transactions.checks.check_names import SHARE_CHECKS
 from tools.guide import rules
 from tools.guide.rules import share_table
 from tools.recordings import share_groups

@@ -8,13 +8,15 @@ import msgspec
 import pytest
 
 from kafkawire.logdir import Partition
-from kafkawire.transactions import id_columns, id_history, ordered_replay
 from kafkawire.transactions.answers import Answer
-from kafkawire.transactions.coordinator_log import IdFacts
+from kafkawire.transactions.auditing import id_history
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
+from kafkawire.transactions.coordinator import id_columns
+from kafkawire.transactions.coordinator.coordinator_log import IdFacts
 from kafkawire.transactions.facts import Registration
-from kafkawire.transactions.part_columns import PartColumns
-from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
-from kafkawire.transactions.segment_scan import PartScan
+from kafkawire.transactions.log import ordered_replay
+from kafkawire.transactions.parts.part_columns import PartColumns
+from kafkawire.transactions.parts.segment_scan import PartScan
 
 
 def replayed(partition: Partition, **settings: Any) -> ReplicaFacts:

@@ -7,7 +7,8 @@ import pytest
 from kafkawire import report
 from kafkawire.report.descriptions import CHECKS, REASONS, check_sentence, what_to_do
 from kafkawire.rows import Audit, Coverage, DamageRow, Omitted, Violation
-from kafkawire.transactions import check_names, verdicts
+from kafkawire.transactions.checks import check_names
+from kafkawire.transactions.verdict import verdicts
 from tests.report.audits import NOON, READ, finding
 
 

@@ -16,8 +16,8 @@ from kafkawire import logdir, transactions
 from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
-from kafkawire.transactions.part_columns import PartColumns
-from kafkawire.transactions.part_scan import PART_BYTES, PartTask
+from kafkawire.transactions.parts.part_columns import PartColumns
+from kafkawire.transactions.parts.part_scan import PART_BYTES, PartTask
 from tests.audit_logs import NOON, LogDirectory
 from tests.injected.cases import SEEDS, write_clusters
 from tests.random_logs import PRODUCERS, damage, entry, fill, register

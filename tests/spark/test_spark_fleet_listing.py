@@ -28,8 +28,8 @@ from kafkawire.spark.fleet_listing import (
 )
 from kafkawire.spark.replica_parts import distinct
 from kafkawire.transactions.facts import ClusterMetadata, Leader, Place
-from kafkawire.transactions.manifest import DirectoryContent
-from kafkawire.transactions.replica_files import replicas
+from kafkawire.transactions.parts.manifest import DirectoryContent
+from kafkawire.transactions.parts.replica_files import replicas
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.spark import fleet_listing, lake_parts, outcome_rows, worker_tables
 from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS
-from kafkawire.transactions.decisions import Decision
+from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from kafkawire.spark.segment_parts import SegmentPart
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import SourceOptions
 from kafkawire.spark.tier_listing import _by_partition, _replicas, replica_at, segment_sizes
-from kafkawire.transactions.replica_files import replicas
+from kafkawire.transactions.parts.replica_files import replicas
 from tools.recordings.archive import unpacked
 
 TIERS = ("tiered-storage/tier", "tier-objects/zstd", "tier-objects/encrypted-zstd")

@@ -13,11 +13,11 @@ from kafkawire import logdir
 from kafkawire.records import Batch
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions import Append
-from kafkawire.transactions.coordinator_log import IdLog, coordinator_records, registration
-from kafkawire.transactions.coordinator_rules import state_name
+from kafkawire.transactions.coordinator.coordinator_log import IdLog, coordinator_records, registration
+from kafkawire.transactions.coordinator.coordinator_rules import state_name
 from kafkawire.transactions.facts import CoordinatorRecord, Registration
-from kafkawire.transactions.replica_files import place_of
-from kafkawire.transactions.segment_scan import Appends, read_part
+from kafkawire.transactions.parts.replica_files import place_of
+from kafkawire.transactions.parts.segment_scan import Appends, read_part
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, register
 

@@ -20,10 +20,10 @@ from kafkawire.spark import undecided_rows
 from kafkawire.spark.outcome_rows import DECISION, ENDING, SCHEMA, USE, packed, unpacked
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge_epoch
 from kafkawire.transactions.checks.timed_decisions import begins
-from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import Ending
+from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place
-from kafkawire.transactions.producer_append import OUTCOMES
+from kafkawire.transactions.log.endings import Ending
+from kafkawire.transactions.log.producer_append import OUTCOMES
 
 PLACES = [Place("logs", "orders", 0), Place("logs", "payments", 0)]
 LOG = Place("logs", "__transaction_state", 0)

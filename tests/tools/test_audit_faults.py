@@ -13,8 +13,8 @@ import pytest
 from kafkawire import logdir
 from kafkawire.logdir.tiers import Joined
 from kafkawire.transactions import last_stable_offset
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, replica_facts
 from kafkawire.transactions.checks.tier_copies import tier_answers
-from kafkawire.transactions.replica_facts import AuditedReplica, replica_facts
 from tools.audit_faults.faults import EPOCHS, faults, sample
 from tools.audit_faults.judging import audit_of, broken, outcomes, write
 from tools.audit_faults.kafka import oracle, refused

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkawire.rows import Finding
-from kafkawire.transactions.abort_rules import (
+from kafkawire.transactions.coordinator.coordinator_rules import NEVER, STATES
+from kafkawire.transactions.verdict.abort_rules import (
     PartitionAfterAbort,
     Refused,
     TransactionSpec,
@@ -23,8 +24,7 @@ from kafkawire.transactions.abort_rules import (
     still_held,
     unchanged,
 )
-from kafkawire.transactions.coordinator_rules import NEVER, STATES
-from kafkawire.transactions.verdicts import HELD, REASONS
+from kafkawire.transactions.verdict.verdicts import HELD, REASONS
 
 HANGING = Finding(
     verdict="hanging",

@@ -11,7 +11,7 @@ from kafkawire.messages import ConfigRecord
 from kafkawire.records import Record
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
-from kafkawire.transactions.cluster_metadata import MOST_PARTITIONS
+from kafkawire.transactions.cluster.cluster_metadata import MOST_PARTITIONS
 from kafkawire.wire.write import uvarint
 from tests.audit_logs import HOUR, NOON, LogDirectory
 

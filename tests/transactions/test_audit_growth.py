@@ -10,7 +10,7 @@ import pytest
 
 from kafkawire import logdir, transactions
 from kafkawire.messages import AbortedTxn
-from kafkawire.transactions.replica_facts import check
+from kafkawire.transactions.auditing.replica_facts import check
 from tests.audit_logs import HOUR, NOON, LogDirectory
 from tests.doubling import assert_linear_steps
 

@@ -23,10 +23,10 @@ from kafkawire.rows import (
     Wait,
 )
 from kafkawire.rows.impacts import HeldCompaction
-from kafkawire.transactions.blocker_text import LINES, WIDTH, behind, block
-from kafkawire.transactions.blockers import GroupView
+from kafkawire.transactions.blocking.blocker_text import LINES, WIDTH, behind, block
+from kafkawire.transactions.blocking.blockers import GroupView
+from kafkawire.transactions.blocking.why import answer, nothing_blocks
 from kafkawire.transactions.commands import Reach
-from kafkawire.transactions.why import answer, nothing_blocks
 
 NOW = 1_790_000_000_000
 REACH = Reach("b:9092 --command-config my.properties", ("--max-transaction-timeout 60",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkawire.transactions.broker_clocks import FAR_MS, BrokerClocks, broker_clocks
+from kafkawire.transactions.cluster.broker_clocks import FAR_MS, BrokerClocks, broker_clocks
 from kafkawire.transactions.facts import CLUSTER_METADATA, Leader, PartitionFacts, Place, Segment, partition_of
 from tests.audit_logs import HOUR, NOON
 

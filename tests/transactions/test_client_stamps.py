@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkawire.transactions.client_stamps import OLDEST_MS, TOLERANCE_MS, implausible
+from kafkawire.transactions.verdict.client_stamps import OLDEST_MS, TOLERANCE_MS, implausible
 from tests.audit_logs import HOUR, NOON
 
 

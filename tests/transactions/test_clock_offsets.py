@@ -16,8 +16,9 @@ from kafkawire import logdir, transactions
 from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.records import Record
 from kafkawire.rows import Audit, Finding
-from kafkawire.transactions import Settings, clock_offsets
-from kafkawire.transactions.clock_offsets import (
+from kafkawire.transactions import Settings
+from kafkawire.transactions.cluster import clock_offsets
+from kafkawire.transactions.cluster.clock_offsets import (
     LASTING_MS,
     OF_COORDINATOR,
     OF_DATA,
@@ -28,9 +29,9 @@ from kafkawire.transactions.clock_offsets import (
     far_apart,
     spread_ms,
 )
-from kafkawire.transactions.coordinator_copies import SKEW_MS
-from kafkawire.transactions.endings import COMMIT_CODE, PACKED, packed
+from kafkawire.transactions.coordinator.coordinator_copies import SKEW_MS
 from kafkawire.transactions.facts import DecisionTime, MarkerTime
+from kafkawire.transactions.log.endings import COMMIT_CODE, PACKED, packed
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
 
 SECOND = 1000

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kafkawire import logdir, rows, transactions
 from kafkawire.transactions import Settings
-from kafkawire.transactions.check_names import CHECKS
+from kafkawire.transactions.checks.check_names import CHECKS
 from tests.worlds import World
 
 LOGS = Path(__file__).parents[2] / "examples" / "kafka-logs"

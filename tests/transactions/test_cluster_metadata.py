@@ -14,7 +14,7 @@ from kafkawire.messages import (
     TopicRecord,
 )
 from kafkawire.records import Record, build
-from kafkawire.transactions.cluster_metadata import handed_out, read_metadata
+from kafkawire.transactions.cluster.cluster_metadata import handed_out, read_metadata
 from kafkawire.transactions.facts import ClusterMetadata
 from tests.records.record_bytes import kip853_header, snapshot_footer
 from tests.worlds import IDS, World

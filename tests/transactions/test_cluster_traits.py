@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkawire.transactions.cluster_traits import (
+from kafkawire.transactions.cluster.cluster_traits import (
     VERIFICATION,
     ClusterTraits,
     Release,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.abort_rules import Refused
-from kafkawire.transactions.commit_rules import EpochHistory, RecordedTransaction, permit_commit
-from kafkawire.transactions.coordinator_rules import STATES
+from kafkawire.transactions.coordinator.coordinator_rules import STATES
+from kafkawire.transactions.verdict.abort_rules import Refused
+from kafkawire.transactions.verdict.commit_rules import EpochHistory, RecordedTransaction, permit_commit
 
 OWN = RecordedTransaction("flink-1", 7, 3)
 NUMBERS = {name: number for number, name in STATES.items()}

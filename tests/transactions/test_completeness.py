@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire.rows import Audit, Coverage, DamageRow, Finding, Omitted, Outcome, Violation
-from kafkawire.transactions.completeness import outcome
+from kafkawire.transactions.verdict.completeness import outcome
 
 CLEAR = Coverage(complete=True)
 

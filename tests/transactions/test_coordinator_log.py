@@ -7,7 +7,7 @@ import pytest
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.records import Batch, Record, build, build_marker, read
 from kafkawire.transactions import IdLog, Place, registration, standing, state_name
-from kafkawire.transactions.coordinator_log import (
+from kafkawire.transactions.coordinator.coordinator_log import (
     AHEAD,
     BUMPED,
     CURRENT,

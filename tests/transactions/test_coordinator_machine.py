@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from kafkawire import records
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions import coordinator_machine
+from kafkawire.testing import coordinator_machine
+from kafkawire.testing.coordinator_machine import TransactionMetadata, Transition
 from kafkawire.transactions.checks.coordinator_records import epoch_problem
-from kafkawire.transactions.coordinator_log import coordinator_records, registration
-from kafkawire.transactions.coordinator_machine import TransactionMetadata, Transition
-from kafkawire.transactions.coordinator_rules import IDLE, MAX_EPOCH, follows, partition_of_id, state_name
+from kafkawire.transactions.coordinator.coordinator_log import coordinator_records, registration
+from kafkawire.transactions.coordinator.coordinator_rules import IDLE, MAX_EPOCH, follows, partition_of_id, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place, Registration
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 

@@ -22,9 +22,9 @@ from kafkawire.messages import (
     InitProducerIdResponse,
 )
 from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
-from kafkawire.transactions import coordinator_machine
-from kafkawire.transactions.coordinator_machine import TransactionMetadata, Transition
-from kafkawire.transactions.coordinator_rules import PREPARED
+from kafkawire.testing import coordinator_machine
+from kafkawire.testing.coordinator_machine import TransactionMetadata, Transition
+from kafkawire.transactions.coordinator.coordinator_rules import PREPARED
 from tests.broker_fixture import StartCluster
 from tests.client import real_cluster
 from tools.broker import RunningCluster, jars

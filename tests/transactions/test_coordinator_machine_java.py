@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions import coordinator_machine
-from kafkawire.transactions.coordinator_machine import TransactionMetadata
-from kafkawire.transactions.coordinator_rules import (
+from kafkawire.testing import coordinator_machine
+from kafkawire.testing.coordinator_machine import TransactionMetadata
+from kafkawire.transactions.coordinator.coordinator_rules import (
     IDLE,
     MAX_EPOCH,
     NEVER_WRITTEN,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.transactions.coordinator_rules import (
+from kafkawire.transactions.coordinator.coordinator_rules import (
     NEVER,
     PREVIOUS,
     STATES,

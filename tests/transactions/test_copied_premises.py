@@ -12,8 +12,8 @@ from kafkawire.messages import PartitionChangeRecord, PartitionRecord, TopicReco
 from kafkawire.records import Record
 from kafkawire.rows import Audit, Finding, Premise
 from kafkawire.transactions import Settings
-from kafkawire.transactions.completeness import outcome
-from kafkawire.transactions.coordinator_copies import SKEW_MS
+from kafkawire.transactions.coordinator.coordinator_copies import SKEW_MS
+from kafkawire.transactions.verdict.completeness import outcome
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
 
 PID = 1000

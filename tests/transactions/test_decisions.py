@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.coordinator_machine import TransactionMetadata
-from kafkawire.transactions.coordinator_rules import MAX_EPOCH
-from kafkawire.transactions.decisions import Decision, Decisions, decision_of
+from kafkawire.testing.coordinator_machine import TransactionMetadata
+from kafkawire.transactions.coordinator.coordinator_rules import MAX_EPOCH
+from kafkawire.transactions.coordinator.decisions import Decision, Decisions, decision_of
 from kafkawire.transactions.facts import Place, Registration
 
 PLACE = Place("logs", "__transaction_state", 0)

@@ -9,11 +9,11 @@ import pytest
 
 from kafkawire import logdir, transactions
 from kafkawire.records.control import MALFORMED
-from kafkawire.transactions import endings
-from kafkawire.transactions.endings import PACKED
-from kafkawire.transactions.producer_append import CODES, NO_EPOCH, Append
-from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaMerge, parts_of
-from kafkawire.transactions.segment_scan import Appends, read_part
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaMerge, parts_of
+from kafkawire.transactions.log import endings
+from kafkawire.transactions.log.endings import PACKED
+from kafkawire.transactions.log.producer_append import CODES, NO_EPOCH, Append
+from kafkawire.transactions.parts.segment_scan import Appends, read_part
 from tests.audit_logs import NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, random_partitions
 

@@ -12,12 +12,12 @@ from kafkawire import records
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.records import Batch, columns
 from kafkawire.records.columns import Batches
-from kafkawire.transactions import id_columns
-from kafkawire.transactions.coordinator_rules import STATES, partition_list
+from kafkawire.transactions.auditing.id_history import EngineIdHistory, PlainIdHistory
+from kafkawire.transactions.coordinator import id_columns
+from kafkawire.transactions.coordinator.coordinator_rules import STATES, partition_list
+from kafkawire.transactions.coordinator.id_columns import CoordinatorFact, IdColumns, columns_of, coordinator_facts
+from kafkawire.transactions.coordinator.packed_ids import packed_ids, unpacked_ids
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place, Registration
-from kafkawire.transactions.id_columns import CoordinatorFact, IdColumns, columns_of, coordinator_facts
-from kafkawire.transactions.id_history import EngineIdHistory, PlainIdHistory
-from kafkawire.transactions.packed_ids import packed_ids, unpacked_ids
 from kafkawire.wire.backend import native
 from tests.references.sequential_replay import comparable_ids
 

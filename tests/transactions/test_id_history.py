@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkawire.transactions.check_names import ID_CHECKS
-from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord
-from kafkawire.transactions.coordinator_machine import TransactionMetadata
+from kafkawire.testing.coordinator_machine import TransactionMetadata
+from kafkawire.transactions.auditing.id_history import PlainIdHistory
+from kafkawire.transactions.checks.check_names import ID_CHECKS
+from kafkawire.transactions.coordinator.coordinator_log import IdFacts, UnreadableRecord
+from kafkawire.transactions.coordinator.id_columns import columns_of
 from kafkawire.transactions.facts import Place, ProducerIdUse, Registration
-from kafkawire.transactions.id_columns import columns_of
-from kafkawire.transactions.id_history import PlainIdHistory
 
 PLACE = Place("logs", "__transaction_state", 0)
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kafkawire.records import Batch, Record, build, build_marker, read
 from kafkawire.rows import Finding, GroupLag, Impact, OffsetRange, TransactionData
-from kafkawire.transactions.impact import (
+from kafkawire.transactions.impact.held_back import (
     HeldLog,
     HeldLogCounter,
     KeyRepetition,

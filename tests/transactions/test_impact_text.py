@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kafkawire.rows import Finding, GroupLag, HeldCompaction, Impact, OffsetRange, TransactionData, TransactionRecord
-from kafkawire.transactions.impact_text import sentences, shown_records
+from kafkawire.transactions.impact.impact_text import sentences, shown_records
 
 HELD = OffsetRange(start_offset=64, end_offset=4571, records=4500, bytes=1_234_567)
 FINDING = Finding(

@@ -8,10 +8,10 @@ import pytest
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Finding
-from kafkawire.transactions.client_stamps import TOLERANCE_MS
 from kafkawire.transactions.facts import Open, Place
-from kafkawire.transactions.live_case import HIDDEN, Absence, IdState, LiveCase, described, skew_of
-from kafkawire.transactions.verdicts import judge
+from kafkawire.transactions.verdict.client_stamps import TOLERANCE_MS
+from kafkawire.transactions.verdict.live_case import HIDDEN, Absence, IdState, LiveCase, described, skew_of
+from kafkawire.transactions.verdict.verdicts import judge
 from tests.audit_logs import HOUR, NOON
 
 PID, EPOCH = 1000, 4

@@ -9,10 +9,10 @@ import pytest
 
 from kafkawire import logdir, transactions
 from kafkawire.messages import AbortedTxn
-from kafkawire.transactions.completeness import outcome
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, replica_facts
 from kafkawire.transactions.facts import OffsetGap
-from kafkawire.transactions.part_scan import PartTask
-from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, replica_facts
+from kafkawire.transactions.parts.part_scan import PartTask
+from kafkawire.transactions.verdict.completeness import outcome
 from tests.audit_logs import LogDirectory, open_entry
 
 ZEROS = bytes(4096)

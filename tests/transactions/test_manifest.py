@@ -14,8 +14,8 @@ from kafkawire import logdir
 from kafkawire.messages import PartitionRecord, RemoveTopicRecord, TopicRecord
 from kafkawire.rows import Audit
 from kafkawire.transactions import audit
-from kafkawire.transactions.completeness import outcome
-from kafkawire.transactions.manifest import listed
+from kafkawire.transactions.parts.manifest import listed
+from kafkawire.transactions.verdict.completeness import outcome
 from tests.worlds import PARTITIONS, TOPIC, World
 
 ORDERS = UUID(int=77)

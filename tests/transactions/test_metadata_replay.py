@@ -18,7 +18,7 @@ from kafkawire.messages import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from kafkawire.transactions.metadata_replay import MetadataReplay, StoppedAt, stops
+from kafkawire.transactions.cluster.metadata_replay import MetadataReplay, StoppedAt, stops
 from tests.recorded_clusters import CLUSTERS
 from tools.recordings.archive import unpacked
 

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from kafkawire import logdir
 from kafkawire.messages.producer_snapshot import ProducerEntry
-from kafkawire.transactions import ordered_replay as module
-from kafkawire.transactions.appends import DATA, MALFORMED_MARKER, NO_COORDINATOR, Appends
-from kafkawire.transactions.batch_rules import RULES
-from kafkawire.transactions.batch_rules.rule import BatchRule, Step
-from kafkawire.transactions.log_checks import LogChecks
-from kafkawire.transactions.ordered_replay import EndedRows, OrderedReplay, ordered_replay
-from kafkawire.transactions.part_scan import read_range
+from kafkawire.transactions.log import ordered_replay as module
+from kafkawire.transactions.log.appends import DATA, MALFORMED_MARKER, NO_COORDINATOR, Appends
+from kafkawire.transactions.log.batch_rules import RULES
+from kafkawire.transactions.log.batch_rules.rule import BatchRule, Step
+from kafkawire.transactions.log.log_checks import LogChecks
+from kafkawire.transactions.log.ordered_replay import EndedRows, OrderedReplay, ordered_replay
+from kafkawire.transactions.parts.part_scan import read_range
 from kafkawire.wire.backend import native
 from tests.injected.cases import CASES
 from tests.random_logs import entry, random_partitions

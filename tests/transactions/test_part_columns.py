@@ -14,9 +14,9 @@ from kafkawire import logdir
 from kafkawire.logdir import Partition
 from kafkawire.messages import AbortedTxn
 from kafkawire.transactions.answers import TXNINDEX_EQUALS_LOG
-from kafkawire.transactions.part_columns import PartColumns, decode, encode
-from kafkawire.transactions.part_scan import read_range
-from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaMerge
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaMerge
+from kafkawire.transactions.parts.part_columns import PartColumns, decode, encode
+from kafkawire.transactions.parts.part_scan import read_range
 from tests.audit_logs import HOUR, MINUTE, LogDirectory, PartitionLog
 from tests.injected.cases import CASES
 from tests.random_logs import random_partitions

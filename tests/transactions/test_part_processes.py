@@ -12,11 +12,11 @@ import pytest
 
 from kafkawire import logdir, transactions
 from kafkawire.logdir import LogFile
-from kafkawire.transactions import local_audit
-from kafkawire.transactions.part_columns import PartColumns
-from kafkawire.transactions.part_processes import ProcessError, parts
-from kafkawire.transactions.part_scan import PartTask
-from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaMerge, parts_of
+from kafkawire.transactions.auditing import local_audit
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaMerge, parts_of
+from kafkawire.transactions.parts.part_columns import PartColumns
+from kafkawire.transactions.parts.part_processes import ProcessError, parts
+from kafkawire.transactions.parts.part_scan import PartTask
 from tests.audit_logs import HOUR, NOON, LogDirectory
 
 pytestmark = pytest.mark.slow

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from kafkawire import logdir
 from kafkawire.logdir import LogFile, Partition
 from kafkawire.logdir.splits import ranges
-from kafkawire.transactions import part_scan
-from kafkawire.transactions.part_columns import decode, encode
-from kafkawire.transactions.part_scan import PartTask, read_range
-from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
+from kafkawire.transactions.parts import part_scan
+from kafkawire.transactions.parts.part_columns import decode, encode
+from kafkawire.transactions.parts.part_scan import PartTask, read_range
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, PartitionLog
 from tests.injected.cases import CASES
 from tests.random_logs import random_partitions

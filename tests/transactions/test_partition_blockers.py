@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kafkawire.transactions.commands import Reach
-from kafkawire.transactions.partition_blockers import (
+from kafkawire.transactions.blocking.partition_blockers import (
     DamagedBatch,
     Replicas,
     TierReach,
@@ -13,6 +12,7 @@ from kafkawire.transactions.partition_blockers import (
     missing_replicas,
     tier_behind,
 )
+from kafkawire.transactions.commands import Reach
 
 REACH = Reach("127.0.0.1:9092")
 WHOLE = Replicas(topic="orders", partition=3, leader=1, replicas=(1, 2, 3), offline=(), in_sync=(1, 2, 3))

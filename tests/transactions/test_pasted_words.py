@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.transactions.pasted_words import WORDS, asked, recognised, subject_in
+from kafkawire.transactions.blocking.pasted_words import WORDS, asked, recognised, subject_in
 from tests.docs.guide import ROOT, commands, parse
 
 LINES = {

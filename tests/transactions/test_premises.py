@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kafkawire import logdir, rows
 from kafkawire.transactions import audit
-from kafkawire.transactions.premises import (
+from kafkawire.transactions.verdict.premises import (
     live_place,
     live_reach,
     live_soundness,

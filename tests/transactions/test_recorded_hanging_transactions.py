@@ -14,7 +14,7 @@ import pytest
 
 from kafkawire import logdir, rows, transactions
 from kafkawire.transactions import Settings
-from kafkawire.transactions.check_names import CHECKS
+from kafkawire.transactions.checks.check_names import CHECKS
 from tools.recordings import hanging_transactions
 from tools.recordings.archive import unpacked
 

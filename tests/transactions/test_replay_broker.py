@@ -15,7 +15,7 @@ from kafkawire.messages.describe_producers_response import ProducerState
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.transactions import Replay, check
 from kafkawire.transactions.answers import VIOLATED
-from kafkawire.transactions.check_names import LOG_CHECKS
+from kafkawire.transactions.checks.check_names import LOG_CHECKS
 from tests.broker_fixture import StartCluster
 from tests.transactions.replays import assert_replayed, replayed, snapshot_entries, view
 from tools.broker import RunningCluster

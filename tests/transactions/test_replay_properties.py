@@ -15,8 +15,8 @@ from kafkawire import logdir, transactions
 from kafkawire.messages import AbortedTxn
 from kafkawire.records import Batch, read
 from kafkawire.transactions import Append, LogChecks, Replay, append_of, last_stable_offset, outcome_of, read_committed
-from kafkawire.transactions.endings import PACKED
-from kafkawire.transactions.replay import Ended
+from kafkawire.transactions.log.endings import PACKED
+from kafkawire.transactions.log.replay import Ended
 from tests.transactions.schedules import (
     NOON,
     Schedule,

@@ -14,7 +14,7 @@ from kafkawire.logdir import Partition
 from kafkawire.records import Batch
 from kafkawire.transactions import Replay, append_of
 from kafkawire.transactions.answers import VIOLATED
-from kafkawire.transactions.check_names import CHECKS, LOG_CHECKS
+from kafkawire.transactions.checks.check_names import CHECKS, LOG_CHECKS
 from tests.transactions.replays import assert_replayed, replayed, snapshot_entries, view
 from tools.recordings.archive import unpacked
 

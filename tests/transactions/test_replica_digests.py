@@ -11,10 +11,10 @@ import pytest
 from kafkawire import logdir, rows
 from kafkawire.records import Damage
 from kafkawire.transactions.answers import Answer
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, replica_facts
 from kafkawire.transactions.checks import replica_agreement
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, replicas_agree
-from kafkawire.transactions.range_digests import DIGEST, RANGE_OFFSETS, digests_of, joined
-from kafkawire.transactions.replica_facts import AuditedReplica, replica_facts
+from kafkawire.transactions.log.range_digests import DIGEST, RANGE_OFFSETS, digests_of, joined
 from tests.audit_logs import LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill
 

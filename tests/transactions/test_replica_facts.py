@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.transactions import Append, Place, Replay
-from kafkawire.transactions.replica_facts import open_transactions
+from kafkawire.transactions.auditing.replica_facts import open_transactions
 
 PLACE = Place("logs", "orders", 0)
 

@@ -15,10 +15,10 @@ from kafkawire.records import Batch
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
 from kafkawire.transactions import Append, Segment, append_of
-from kafkawire.transactions.coordinator_log import coordinator_records, registration
+from kafkawire.transactions.coordinator.coordinator_log import coordinator_records, registration
+from kafkawire.transactions.coordinator.id_columns import IdColumns
 from kafkawire.transactions.facts import BROKER_WRITTEN, TRANSACTION_STATE, CoordinatorRecord, OffsetGap, Place
-from kafkawire.transactions.id_columns import IdColumns
-from kafkawire.transactions.segment_scan import Appends, PartScan, SegmentState, read_part
+from kafkawire.transactions.parts.segment_scan import Appends, PartScan, SegmentState, read_part
 from tests.audit_logs import LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, register
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked

@@ -10,12 +10,12 @@ import pytest
 from kafkawire import logdir, transactions
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
-from kafkawire.transactions.audit_result import conclude
-from kafkawire.transactions.cluster_metadata import read_metadata
-from kafkawire.transactions.local_audit import cluster_ids, facts_of, to_read
-from kafkawire.transactions.part_columns import decode, encode
-from kafkawire.transactions.replica_facts import ReplicaMerge, parts_of
-from kafkawire.transactions.replica_files import replicas
+from kafkawire.transactions.auditing.audit_result import conclude
+from kafkawire.transactions.auditing.local_audit import cluster_ids, facts_of, to_read
+from kafkawire.transactions.auditing.replica_facts import ReplicaMerge, parts_of
+from kafkawire.transactions.cluster.cluster_metadata import read_metadata
+from kafkawire.transactions.parts.part_columns import decode, encode
+from kafkawire.transactions.parts.replica_files import replicas
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, PartitionLog, open_entry
 from tests.shortened import cut_when_read
 

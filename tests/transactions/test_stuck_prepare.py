@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kafkawire.rows import Finding
-from kafkawire.transactions.live_case import IdState
+from kafkawire.transactions.verdict.live_case import IdState
 from tests.transactions.test_live_case import finding, open_transaction, value
 
 SAME = {"transactional_id": "pay", "source": "coordinator: broker 2", "described": True, "partition": 7}

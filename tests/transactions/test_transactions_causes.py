@@ -11,9 +11,9 @@ from kafkawire.messages import ConfigRecord, FeatureLevelRecord, ProducerIdsReco
 from kafkawire.records import Record
 from kafkawire.rows import Cause, Finding
 from kafkawire.transactions import Settings
-from kafkawire.transactions.causes import CONSISTENT, FINGERPRINTS, PROVEN, UNKNOWN, described
-from kafkawire.transactions.cluster_traits import VERIFICATION
-from kafkawire.transactions.verdicts import REASONS
+from kafkawire.transactions.cluster.cluster_traits import VERIFICATION
+from kafkawire.transactions.verdict.causes import CONSISTENT, FINGERPRINTS, PROVEN, UNKNOWN, described
+from kafkawire.transactions.verdict.verdicts import REASONS
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
 
 OLD = NOON - 3 * HOUR

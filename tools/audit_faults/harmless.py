@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from kafkawire.transactions.coordinator_rules import NEVER, state_name
+from kafkawire.transactions.coordinator.coordinator_rules import NEVER, state_name
 from tools.audit_faults.faults import EPOCHS, LogFault
 from tools.audit_faults.layouts import Row
 

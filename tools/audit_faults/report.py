@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkawire.transactions.check_names import OF_FINDINGS
+from kafkawire.transactions.checks.check_names import OF_FINDINGS
 from tools.audit_faults.faults import LogFault
 from tools.audit_faults.harmless import reason_of
 from tools.audit_faults.judging import FaultOutcome

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kafkawire import records
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
-from kafkawire.transactions.coordinator_rules import partition_list, partition_of_id, status_of
+from kafkawire.transactions.coordinator.coordinator_rules import partition_list, partition_of_id, status_of
 
 _NOW = 1_795_288_900_000
 _PARTITIONS = 50

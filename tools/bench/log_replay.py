@@ -27,11 +27,11 @@ from kafkawire import logdir
 from kafkawire.logdir.splits import pieces
 from kafkawire.records.columns import Batches
 from kafkawire.transactions import audit
-from kafkawire.transactions.appends import DATA, NO_COORDINATOR, Appends
-from kafkawire.transactions.log_checks import LogChecks
-from kafkawire.transactions.ordered_replay import ordered_replay
-from kafkawire.transactions.packed_appends import packed, unpacked
-from kafkawire.transactions.part_scan import PartTask, count_parts
+from kafkawire.transactions.log.appends import DATA, NO_COORDINATOR, Appends
+from kafkawire.transactions.log.log_checks import LogChecks
+from kafkawire.transactions.log.ordered_replay import ordered_replay
+from kafkawire.transactions.log.packed_appends import packed, unpacked
+from kafkawire.transactions.parts.part_scan import PartTask, count_parts
 from kafkawire.wire.backend import backend
 from tools.bench.coordinator_logs import write_transactions
 from tools.bench.sample_data import ROOT

@@ -28,9 +28,9 @@ import crc32c
 
 from kafkawire import records
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
-from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import Ending
+from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place
+from kafkawire.transactions.log.endings import Ending
 from tools.bench.measurement import BenchError
 
 _NOW = 1_795_288_900_000
@@ -172,8 +172,8 @@ def planning(counts: list[int]) -> list[tuple[float, float]]:
     from kafkawire.spark.fleet_listing import listing
     from kafkawire.spark.jobs import kept
     from kafkawire.spark.replica_parts import Fleet
-    from kafkawire.transactions.part_scan import PART_BYTES
-    from kafkawire.transactions.settings import Settings
+    from kafkawire.transactions.parts.part_scan import PART_BYTES
+    from kafkawire.transactions.verdict.settings import Settings
 
     with kafkawire_spark.local_session("local[2]") as session, tempfile.TemporaryDirectory() as folder:
         session.range(2).mapInArrow(lambda batches: batches, "id long").collect()  # Python workers start

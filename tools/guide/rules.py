@@ -4,7 +4,7 @@ docs/share-groups.md."""
 from __future__ import annotations
 
 from kafkawire.offsets.share_rules import RULES as SHARE_RULES
-from kafkawire.transactions.batch_rules import RULES
+from kafkawire.transactions.log.batch_rules import RULES
 from tools.pages import write_section
 from tools.recordings.archive import ROOT
 

@@ -31,7 +31,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 from kafkawire.messages.metadata_request import MetadataRequestTopic
-from kafkawire.transactions.abort_premises import AbortPremises, OwnerPremises, PartitionPremises
+from kafkawire.transactions.verdict.abort_premises import AbortPremises, OwnerPremises, PartitionPremises
 from kafkawire.wire.message import Message
 
 _METADATA = 4  # the first version that creates no topic

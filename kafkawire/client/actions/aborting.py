@@ -40,8 +40,8 @@ from kafkawire.client.rpc.producer_states import describe_producers, producers_r
 from kafkawire.client.rpc.write_txn_markers import abort_request, marker_refusal
 from kafkawire.messages import DescribeProducersResponse
 from kafkawire.records import Batch
-from kafkawire.transactions.abort_premises import AbortPremises, change, difference, leader_change
-from kafkawire.transactions.abort_rules import (
+from kafkawire.transactions.verdict.abort_premises import AbortPremises, change, difference, leader_change
+from kafkawire.transactions.verdict.abort_rules import (
     CHANGED,
     Marker,
     PartitionAfterAbort,

@@ -1,7 +1,7 @@
 """Commits the transaction of a transactional id through its coordinator, for the owner who recorded it before it died
 (EndTxn with the recorded producer id and epoch, as the producer itself would send it; never a marker).
 
-What the coordinator's log shows decides whether it is the recorded one (`transactions.commit_rules`).
+What the coordinator's log shows decides whether it is the recorded one (`transactions.verdict.commit_rules`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from kafkawire.messages import (
     EndTxnRequest,
     EndTxnResponse,
 )
-from kafkawire.transactions.abort_premises import difference
-from kafkawire.transactions.abort_rules import CHANGED, DECIDED, Refused
-from kafkawire.transactions.commit_rules import ONE_AN_EPOCH, EpochHistory, RecordedTransaction, permit_commit
-from kafkawire.transactions.coordinator_log import UnreadableRecord, coordinator_records, registration
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_log import UnreadableRecord, coordinator_records, registration
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place
+from kafkawire.transactions.verdict.abort_premises import difference
+from kafkawire.transactions.verdict.abort_rules import CHANGED, DECIDED, Refused
+from kafkawire.transactions.verdict.commit_rules import ONE_AN_EPOCH, EpochHistory, RecordedTransaction, permit_commit
 from kafkawire.wire.message import Message
 
 COMMITTED, ALREADY_COMMITTED, NOT_SENT, NOT_COMMITTED = "committed", "already_committed", "not_sent", "not_committed"

@@ -13,7 +13,7 @@ from kafkawire.client.actions.lease import JudgeAgain
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline, backoffs
 from kafkawire.client.transport.broker_link import address_of
-from kafkawire.transactions.abort_rules import Refused
+from kafkawire.transactions.verdict.abort_rules import Refused
 from kafkawire.wire.message import Message
 
 T = TypeVar("T")

@@ -39,8 +39,8 @@ from kafkawire.client.rpc.transactional_ids import (
 )
 from kafkawire.client.transport.broker_link import Link
 from kafkawire.messages import DescribeTransactionsRequest, DescribeTransactionsResponse, InitProducerIdResponse
-from kafkawire.transactions.abort_premises import difference
-from kafkawire.transactions.abort_rules import CHANGED, DECIDED, Refused, permit_end
+from kafkawire.transactions.verdict.abort_premises import difference
+from kafkawire.transactions.verdict.abort_rules import CHANGED, DECIDED, Refused, permit_end
 from kafkawire.wire.message import Message
 
 TERMINATED, NOTHING_OPEN, NOT_SENT, NOT_ENDED = "terminated", "nothing_open", "not_sent", "not_ended"

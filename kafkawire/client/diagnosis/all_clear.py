@@ -13,9 +13,9 @@ from kafkawire.client.diagnosis.cluster_reading import disputed, views
 from kafkawire.client.diagnosis.unread_partitions import UnreadGap
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Metadata, TopicPartition
-from kafkawire.transactions import premises
 from kafkawire.transactions.formatting import named
-from kafkawire.transactions.live_case import LiveCase
+from kafkawire.transactions.verdict import premises
+from kafkawire.transactions.verdict.live_case import LiveCase
 
 _NAMED = 20
 

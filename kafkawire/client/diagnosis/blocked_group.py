@@ -24,10 +24,10 @@ from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.group_assignments import SHARE, GroupAssignment, group_assignment
 from kafkawire.client.rpc.group_offsets import GroupOffsets, group_offsets
 from kafkawire.client.rpc.share_offsets import ShareOffsets, share_offsets
-from kafkawire.transactions.blockers import GroupView, Place
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.blocking.blockers import GroupView, Place
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.formatting import count, some
-from kafkawire.transactions.premises import with_gaps
+from kafkawire.transactions.verdict.premises import with_gaps
 
 T = TypeVar("T")
 

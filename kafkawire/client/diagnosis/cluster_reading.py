@@ -30,9 +30,9 @@ from kafkawire.client.results import (
 from kafkawire.client.rpc.partition_offsets import list_offsets
 from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.client.rpc.transactional_ids import describe_transactions, list_transactions
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from kafkawire.transactions.live_case import IdState, described
+from kafkawire.transactions.verdict.live_case import IdState, described
 
 #: An open transaction: its partition, and its producer id.
 OpenKey = tuple[TopicPartition, int]

@@ -15,7 +15,7 @@ from kafkawire.client.results import PartitionInfo, TopicPartition
 from kafkawire.client.rpc.cluster_state import Features, Quorum
 from kafkawire.client.rpc.configs import Configs, ConfigValue
 from kafkawire.client.rpc.log_dirs import LogDirs
-from kafkawire.transactions.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION, VERIFICATION
+from kafkawire.transactions.cluster.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION, VERIFICATION
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import count, duration, named
 

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.errors import ClientError, is_unknown_id
 from kafkawire.client.rpc.transactional_ids import describe_transactions
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 
 #: With it hashes are positive, and far from the largest int.
 _PREFIX = "kafkawire-loaded-"

@@ -23,11 +23,11 @@ from kafkawire.client.rpc.hidden_resources import has_authorizer, hidden_topics
 from kafkawire.client.rpc.log_dirs import describe_log_dirs
 from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.client.rpc.transactional_ids import list_transactions
-from kafkawire.transactions.cluster_traits import ID_EXPIRATION, PRODUCER_EXPIRATION
-from kafkawire.transactions.coordinator_rules import IDLE, state_name
+from kafkawire.transactions.cluster.cluster_traits import ID_EXPIRATION, PRODUCER_EXPIRATION
+from kafkawire.transactions.coordinator.coordinator_rules import IDLE, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-from kafkawire.transactions.settings import TRANSACTIONAL_ID_EXPIRATION_MS
+from kafkawire.transactions.log.replay import PRODUCER_ID_EXPIRATION_MS
+from kafkawire.transactions.verdict.settings import TRANSACTIONAL_ID_EXPIRATION_MS
 
 #: `__transaction_state` is read, for the times of ids, only where it has no more bytes.
 MOST_STATE_BYTES = 64 << 20

@@ -34,12 +34,12 @@ from kafkawire.client.diagnosis.cluster_symptoms import (
     without_eligible_replicas,
     without_leader,
 )
-from kafkawire.transactions.case import MAX_TIMEOUT_MS
-from kafkawire.transactions.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION, VERIFICATION
+from kafkawire.transactions.cluster.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION, VERIFICATION
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import duration
-from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-from kafkawire.transactions.settings import TRANSACTIONAL_ID_EXPIRATION_MS
+from kafkawire.transactions.log.replay import PRODUCER_ID_EXPIRATION_MS
+from kafkawire.transactions.verdict.case import MAX_TIMEOUT_MS
+from kafkawire.transactions.verdict.settings import TRANSACTIONAL_ID_EXPIRATION_MS
 
 _HOUR_MS = 3_600_000
 _SLOW_MS = 60_000

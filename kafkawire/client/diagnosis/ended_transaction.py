@@ -14,7 +14,7 @@ from kafkawire.client.rpc.fetch_batches import first_batch
 from kafkawire.client.rpc.partition_offsets import list_offsets, offsets_at
 from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.records import Batch
-from kafkawire.transactions.abort_rules import TransactionSpec
+from kafkawire.transactions.verdict.abort_rules import TransactionSpec
 
 ABORT, COMMIT = "ABORT", "COMMIT"
 

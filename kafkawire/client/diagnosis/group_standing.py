@@ -15,7 +15,7 @@ from kafkawire.client.errors import ClientError
 from kafkawire.client.rpc.committed_offsets import listed_groups
 from kafkawire.client.rpc.hidden_resources import hidden_groups
 from kafkawire.rows import Lag
-from kafkawire.transactions.blockers import Place, holders
+from kafkawire.transactions.blocking.blockers import Place, holders
 
 
 async def read_group_lags(

@@ -36,11 +36,11 @@ from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.client.rpc.broker_traits import read_traits
 from kafkawire.client.rpc.hidden_resources import hidden_topics
 from kafkawire.client.rpc.max_transaction_timeout import max_timeouts, settings
-from kafkawire.transactions.cluster_traits import ClusterTraits
+from kafkawire.transactions.cluster.cluster_traits import ClusterTraits
 from kafkawire.transactions.facts import Open, Place
 from kafkawire.transactions.formatting import some, when
-from kafkawire.transactions.live_case import Absence, ClockSkew, IdState, LiveCase, skew_of
-from kafkawire.transactions.verdicts import HELD, UNKNOWN, judge
+from kafkawire.transactions.verdict.live_case import Absence, ClockSkew, IdState, LiveCase, skew_of
+from kafkawire.transactions.verdict.verdicts import HELD, UNKNOWN, judge
 
 _READINGS = 4
 _FEW = 5

@@ -14,7 +14,7 @@ from kafkawire.client.rpc.partition_offsets import list_offsets
 from kafkawire.offsets.copied_history import TOPICS
 from kafkawire.offsets.subject_history import SubjectHistory
 from kafkawire.rows import HistoryEvent, Subject
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.formatting import size
 
 

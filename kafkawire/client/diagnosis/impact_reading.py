@@ -26,7 +26,7 @@ from kafkawire.client.rpc.committed_offsets import committed_offsets
 from kafkawire.client.rpc.configs import Configs, topic_configs
 from kafkawire.client.rpc.fetch_batches import PIECE, batches
 from kafkawire.client.rpc.log_dirs import log_sizes
-from kafkawire.transactions.impact import (
+from kafkawire.transactions.impact.held_back import (
     TOPIC_SETTINGS,
     HeldLog,
     HeldLogCounter,

@@ -20,9 +20,9 @@ from kafkawire.errors import KafkaWireError
 from kafkawire.offsets.lag_count import LagCounter, MarkerOutcomes
 from kafkawire.offsets.lag_row import Standing, unread_row
 from kafkawire.rows import Lag
-from kafkawire.transactions.blockers import GroupView, Place
+from kafkawire.transactions.blocking.blockers import GroupView, Place
 from kafkawire.transactions.formatting import size
-from kafkawire.transactions.impact import TOPIC_SETTINGS
+from kafkawire.transactions.impact.held_back import TOPIC_SETTINGS
 
 #: Bytes that are fetched of a partition.
 FETCH_BYTES = 8 << 20

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafkawire.client.results import Metadata, TopicPartition
-from kafkawire.transactions.client_stamps import TOLERANCE_MS
 from kafkawire.transactions.facts import PartitionFacts
 from kafkawire.transactions.formatting import duration, named
+from kafkawire.transactions.verdict.client_stamps import TOLERANCE_MS
 
 
 def clocks_ahead(partitions: Iterable[PartitionFacts], metadata: Metadata, now: int) -> str | None:

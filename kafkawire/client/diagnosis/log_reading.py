@@ -20,11 +20,11 @@ from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Offsets, ProducerState, TopicPartition
 from kafkawire.client.rpc.partition_log import fetched_at, whole_batches
 from kafkawire.transactions.answers import Placed
-from kafkawire.transactions.cluster_facts import ClusterFacts
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
 from kafkawire.transactions.failed_reading import reason_of
-from kafkawire.transactions.part_scan import read_range
-from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
+from kafkawire.transactions.log.replay import PRODUCER_ID_EXPIRATION_MS
+from kafkawire.transactions.parts.part_scan import read_range
+from kafkawire.transactions.verdict.cluster_facts import ClusterFacts
 
 _MOST, _LEAST = 8 << 20, 64 << 10
 

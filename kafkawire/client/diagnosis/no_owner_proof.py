@@ -10,10 +10,10 @@ from kafkawire.client.diagnosis.transaction_state_log import read_ids
 from kafkawire.client.errors import BrokerError, ClientError
 from kafkawire.client.results import Results, TopicPartition
 from kafkawire.client.rpc.hidden_resources import has_authorizer
-from kafkawire.transactions.coordinator_log import IdLog, pick_owner
+from kafkawire.transactions.coordinator.coordinator_log import IdLog, pick_owner
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import count, numbers
-from kafkawire.transactions.live_case import HIDDEN, Absence, IdState
+from kafkawire.transactions.verdict.live_case import HIDDEN, Absence, IdState
 
 _LATER = f"{TRANSACTION_STATE} was read as a proof a short while ago; it is read again later."
 

@@ -26,9 +26,7 @@ from kafkawire.client.rpc.partition_offsets import list_offsets, tier_offsets
 from kafkawire.records import Damage
 from kafkawire.records.columns import batches
 from kafkawire.rows import Blocker
-from kafkawire.transactions.commands import Reach
-from kafkawire.transactions.formatting import size
-from kafkawire.transactions.partition_blockers import (
+from kafkawire.transactions.blocking.partition_blockers import (
     TOPIC_SETTINGS,
     DamagedBatch,
     Replicas,
@@ -37,6 +35,8 @@ from kafkawire.transactions.partition_blockers import (
     missing_replicas,
     tier_behind,
 )
+from kafkawire.transactions.commands import Reach
+from kafkawire.transactions.formatting import size
 
 _SIDE_BY_SIDE = 4
 #: Budgets of partitions that all partitions of a topic share; each gets `_LEAST` bytes at least.

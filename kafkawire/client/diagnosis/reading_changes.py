@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kafkawire import rows
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey
-from kafkawire.transactions.coordinator_rules import PREPARED, state_name
+from kafkawire.transactions.coordinator.coordinator_rules import PREPARED, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import some
-from kafkawire.transactions.live_case import ClockSkew, skew_of
-from kafkawire.transactions.verdicts import HANGING
+from kafkawire.transactions.verdict.live_case import ClockSkew, skew_of
+from kafkawire.transactions.verdict.verdicts import HANGING
 
 _FEW = 5
 

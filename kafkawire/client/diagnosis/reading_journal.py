@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from kafkawire import __version__
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import PartitionInfo, TopicPartition
-from kafkawire.transactions import part_columns
-from kafkawire.transactions.part_columns import PartColumns
+from kafkawire.transactions.parts import part_columns
+from kafkawire.transactions.parts.part_columns import PartColumns
 
 _FORMAT = 4
 #: Bytes; a cluster's id has 22 characters.

@@ -11,8 +11,8 @@ from kafkawire.client.diagnosis.unread_partitions import UnreadGap
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
-from kafkawire.transactions.case import MAX_TIMEOUT_MS, given_limit
-from kafkawire.transactions.live_case import LiveCase
+from kafkawire.transactions.verdict.case import MAX_TIMEOUT_MS, given_limit
+from kafkawire.transactions.verdict.live_case import LiveCase
 
 #: Longer than a broker's session (broker.session.timeout.ms, 9 s): until then a dead coordinator's ids are in no list.
 SESSION_S = 12.0

@@ -27,7 +27,7 @@ from kafkawire.offsets.share_settings import BROKER_LIMIT, DEAD_LETTERS, ISOLATI
 from kafkawire.records import Batch
 from kafkawire.records.internal_topics import decode_key, decode_value
 from kafkawire.share_groups.fold import SharePartition, ShareRecord
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.formatting import size
 from kafkawire.wire.json_form import uuid_text
 

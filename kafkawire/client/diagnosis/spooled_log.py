@@ -30,7 +30,7 @@ from kafkawire.logdir.entry_layouts import SNAPSHOT_CHECKSUMMED
 from kafkawire.messages import ProducerSnapshot
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Batch
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import size
 

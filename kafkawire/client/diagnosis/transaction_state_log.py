@@ -13,7 +13,7 @@ from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Offsets, Results, TopicPartition
 from kafkawire.client.rpc.fetch_batches import batches
 from kafkawire.client.rpc.partition_offsets import list_offsets
-from kafkawire.transactions.coordinator_log import IdLog, coordinator_records, registration
+from kafkawire.transactions.coordinator.coordinator_log import IdLog, coordinator_records, registration
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place
 
 

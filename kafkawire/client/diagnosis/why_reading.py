@@ -1,5 +1,5 @@
 """What blocks a group, a topic, an id or a producer on a live cluster: `find_hanging` where the subject is, and what
-follows from its findings (`transactions.blockers`)."""
+follows from its findings (`transactions.blocking.blockers`)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from kafkawire.client.rpc.fetch_batches import PIECE, batches
 from kafkawire.client.rpc.transactional_ids import describe_transactions
 from kafkawire.errors import KafkaWireError
 from kafkawire.offsets.fill_shares import FillShares
-from kafkawire.transactions.blockers import Fills, Place, holders
+from kafkawire.transactions.blocking.blockers import Fills, Place, holders
+from kafkawire.transactions.blocking.partition_blockers import damaged
+from kafkawire.transactions.blocking.why import answer
 from kafkawire.transactions.commands import Reach
 from kafkawire.transactions.formatting import size
-from kafkawire.transactions.partition_blockers import damaged
-from kafkawire.transactions.why import answer
 
 
 async def read_why(

@@ -25,13 +25,13 @@ from kafkawire.client.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, Cli
 from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.client.rpc.configs import broker_configs
 from kafkawire.transactions.answers import REPLICAS_AGREE, SNAPSHOT_EQUALS_REPLAY, TXNINDEX_EQUALS_LOG, Answer, Placed
-from kafkawire.transactions.audit_result import conclude
-from kafkawire.transactions.check_names import LOG_CHECKS, OF_IDS
-from kafkawire.transactions.cluster_facts import ClusterFacts, Facts
-from kafkawire.transactions.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION
+from kafkawire.transactions.auditing.audit_result import conclude
+from kafkawire.transactions.auditing.replica_facts import ReplicaFacts
+from kafkawire.transactions.checks.check_names import LOG_CHECKS, OF_IDS
+from kafkawire.transactions.cluster.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION
 from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, ClusterMetadata, Place
-from kafkawire.transactions.replica_facts import ReplicaFacts
-from kafkawire.transactions.settings import Settings, resolve
+from kafkawire.transactions.verdict.cluster_facts import ClusterFacts, Facts
+from kafkawire.transactions.verdict.settings import Settings, resolve
 
 #: What no client can read, by the rule that needs it.
 BLIND = {

@@ -13,7 +13,7 @@ from kafkawire.client.errors import BrokerError
 from kafkawire.client.rpc.configs import Configs, broker_configs
 from kafkawire.client.transport.api_versions import VERSIONS_REQUEST
 from kafkawire.messages import ApiVersionsResponse
-from kafkawire.transactions.cluster_traits import (
+from kafkawire.transactions.cluster.cluster_traits import (
     ID_EXPIRATION,
     VERIFICATION,
     ClusterTraits,

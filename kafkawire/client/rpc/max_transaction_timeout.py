@@ -11,9 +11,9 @@ from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Results
 from kafkawire.client.rpc.configs import broker_configs
-from kafkawire.transactions.case import MAX_TIMEOUT_MS
-from kafkawire.transactions.cluster_traits import MAX_TIMEOUT
+from kafkawire.transactions.cluster.cluster_traits import MAX_TIMEOUT
 from kafkawire.transactions.formatting import numbers
+from kafkawire.transactions.verdict.case import MAX_TIMEOUT_MS
 
 
 async def max_timeouts(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> Results[int, int]:

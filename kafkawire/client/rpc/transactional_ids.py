@@ -24,7 +24,7 @@ from kafkawire.messages import (
     InitProducerIdRequest,
     ListTransactionsRequest,
 )
-from kafkawire.transactions.coordinator_rules import IDLE, STATES
+from kafkawire.transactions.coordinator.coordinator_rules import IDLE, STATES
 
 _DURATION, _PATTERN = 1, 2  # versions of ListTransactions that brought these filters
 _MOST_MS = 60_000

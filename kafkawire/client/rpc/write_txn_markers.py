@@ -13,7 +13,7 @@ from kafkawire.client.results import Marked, TopicPartition
 from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
-from kafkawire.transactions.abort_rules import Marker
+from kafkawire.transactions.verdict.abort_rules import Marker
 
 _MOST_EPOCH = 2**15 - 1
 

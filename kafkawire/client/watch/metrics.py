@@ -17,9 +17,9 @@ from kafkawire.client.watch.state import OUTCOMES, WatchedTransaction, WatchStat
 from kafkawire.printable import printable
 from kafkawire.rows import Finding, Impact, Lag, LagCount
 from kafkawire.transactions.attention import BLOCKED, HANGING, STUCK
-from kafkawire.transactions.case import GRACE_MS
-from kafkawire.transactions.completeness import attention as needs_attention
-from kafkawire.transactions.verdicts import REASONS
+from kafkawire.transactions.verdict.case import GRACE_MS
+from kafkawire.transactions.verdict.completeness import attention as needs_attention
+from kafkawire.transactions.verdict.verdicts import REASONS
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -16,8 +16,8 @@ from kafkawire.client.diagnosis.search import Observation
 from kafkawire.client.results import TopicPartition
 from kafkawire.rows import Change, Finding, Lag, Poll
 from kafkawire.transactions.attention import BLOCKED
-from kafkawire.transactions.case import MAX_TIMEOUT_MS
-from kafkawire.transactions.verdicts import HELD, UNKNOWN
+from kafkawire.transactions.verdict.case import MAX_TIMEOUT_MS
+from kafkawire.transactions.verdict.verdicts import HELD, UNKNOWN
 
 COMPLETE, INCOMPLETE, FAILED = "complete", "incomplete", "failed"
 OUTCOMES = (COMPLETE, INCOMPLETE, FAILED)

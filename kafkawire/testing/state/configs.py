@@ -27,7 +27,7 @@ from kafkawire.messages.incremental_alter_configs_response import AlterConfigsRe
 from kafkawire.testing.state.call import POLICY_VIOLATION, Call, Handlers
 from kafkawire.testing.state.consumer_group import HEARTBEAT_MS, SESSION_MS
 from kafkawire.testing.state.memory import ENTRY, Memory
-from kafkawire.transactions.case import MAX_TIMEOUT_MS
+from kafkawire.transactions.verdict.case import MAX_TIMEOUT_MS
 
 INVALID_CONFIG = CODES["INVALID_CONFIG"]
 INVALID_REQUEST = CODES["INVALID_REQUEST"]

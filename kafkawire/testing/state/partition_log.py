@@ -20,9 +20,9 @@ from kafkawire.messages import AbortedTxn
 from kafkawire.records.header import MAGIC
 from kafkawire.testing.state.call import MAX_ENTRIES, POLICY_VIOLATION
 from kafkawire.testing.state.memory import ABORTED, BATCH, PARTITION, PRODUCER, Memory
-from kafkawire.transactions.producer_append import Append, append_of
-from kafkawire.transactions.producer_state import Producer
-from kafkawire.transactions.replay import Replay
+from kafkawire.transactions.log.producer_append import Append, append_of
+from kafkawire.transactions.log.producer_state import Producer
+from kafkawire.transactions.log.replay import Replay
 
 CORRUPT_MESSAGE = CODES["CORRUPT_MESSAGE"]
 MESSAGE_TOO_LARGE = CODES["MESSAGE_TOO_LARGE"]

@@ -1,4 +1,4 @@
-"""The transaction coordinator: requests for transactional ids, answered by `transactions.coordinator_machine`.
+"""The transaction coordinator: requests for transactional ids, answered by `testing.coordinator_machine`.
 
 Markers are written at once, so that a client never meets a Prepare state. Transactions that are over their time are
 ended by `expire`.
@@ -42,15 +42,15 @@ from kafkawire.messages.write_txn_markers_response import (
     WritableTxnMarkerResult,
     WritableTxnMarkerTopicResult,
 )
+from kafkawire.testing import coordinator_machine as machine
+from kafkawire.testing.coordinator_machine import TransactionMetadata, Transition
 from kafkawire.testing.state.call import MAX_ENTRIES, POLICY_VIOLATION, Call, Handlers, by_topic
 from kafkawire.testing.state.memory import ENTRY
 from kafkawire.testing.state.nodes import TRANSACTION
 from kafkawire.testing.state.partition_log import INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, PartitionLog
 from kafkawire.testing.state.topics import INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, Topics
-from kafkawire.transactions import coordinator_machine as machine
-from kafkawire.transactions.case import MAX_TIMEOUT_MS
-from kafkawire.transactions.coordinator_machine import TransactionMetadata, Transition
-from kafkawire.transactions.coordinator_rules import PREPARED, STATES, partition_of_id, timed_out
+from kafkawire.transactions.coordinator.coordinator_rules import PREPARED, STATES, partition_of_id, timed_out
+from kafkawire.transactions.verdict.case import MAX_TIMEOUT_MS
 
 OPERATION_NOT_ATTEMPTED = CODES["OPERATION_NOT_ATTEMPTED"]
 TRANSACTIONAL_ID_NOT_FOUND = CODES["TRANSACTIONAL_ID_NOT_FOUND"]

@@ -1,6 +1,6 @@
 """The rules of transactions (KIP-98, KIP-360, KIP-890), by what a rule has to know:
 
-- every batch of a log: `transactions.batch_rules`
+- every batch of a log: `transactions.log.batch_rules`
 - one replica of a partition: `replica_checks`, which joins the rules of its batches, `derived_files` (its `.snapshot`
   files) and `aborted_index` (its `.txnindex` files)
 - one partition of `__transaction_state`: `coordinator_records`

@@ -28,7 +28,7 @@ from kafkawire.records.control import ABORT, EMPTY
 from kafkawire.records.header import HIGHEST_OFFSET
 from kafkawire.transactions.answers import TXNINDEX_EQUALS_LOG, Tally
 from kafkawire.transactions.facts import TORN, Segment
-from kafkawire.transactions.replay import Ended
+from kafkawire.transactions.log.replay import Ended
 
 #: A segment has these, too: one that has a `.txnindex` has at least one of them.
 _BESIDE = ("index", "timeindex")

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from kafkawire.records.array_types import Bools, Int32, Int64
 from kafkawire.transactions.checks.marker_outcomes import Tallies
-from kafkawire.transactions.coordinator_rules import EPOCH_BUMP
-from kafkawire.transactions.decided import NOT_KNOWN, Decided
-from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import JoinedEndings, groups_of
+from kafkawire.transactions.coordinator.coordinator_rules import EPOCH_BUMP
+from kafkawire.transactions.coordinator.decided import NOT_KNOWN, Decided
+from kafkawire.transactions.coordinator.decisions import Decision
+from kafkawire.transactions.log.endings import JoinedEndings, groups_of
 from kafkawire.wire.backend import native
 
 #: Pairs of a list and a partition that get a place in a table.

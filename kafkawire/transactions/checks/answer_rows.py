@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.transactions.answers import MAX_BREACHES, MAX_KEPT, Answer, Breach, Placed, breach_order
-from kafkawire.transactions.check_names import CHECKS, SHARE_CHECKS, TIER_CHECKS
+from kafkawire.transactions.checks.check_names import CHECKS, SHARE_CHECKS, TIER_CHECKS
 
 _ORDER = (*CHECKS, *TIER_CHECKS, *SHARE_CHECKS)
 #: Number of reasons why a check could not be answered that its row has, each once. There are few.

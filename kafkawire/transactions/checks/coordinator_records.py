@@ -17,9 +17,9 @@ from kafkawire.transactions.answers import (
     Answer,
     Tally,
 )
-from kafkawire.transactions.check_names import ID_CHECKS
-from kafkawire.transactions.coordinator_log import producer_ids
-from kafkawire.transactions.coordinator_rules import (
+from kafkawire.transactions.checks.check_names import ID_CHECKS
+from kafkawire.transactions.coordinator.coordinator_log import producer_ids
+from kafkawire.transactions.coordinator.coordinator_rules import (
     COMPLETE,
     EPOCH_STEPS,
     MAX_EPOCH,

@@ -16,15 +16,13 @@ from kafkawire.transactions.answers import (
     Placed,
     Tally,
 )
-from kafkawire.transactions.check_names import CHECKS, OF_IDS
 from kafkawire.transactions.checks.agreeing import JoinedDecisions, judge_agreeing
+from kafkawire.transactions.checks.check_names import CHECKS, OF_IDS
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
 from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS
 from kafkawire.transactions.checks.undecided import EndedColumns, judge_undecided, undecided
-from kafkawire.transactions.cluster_facts import ClusterFacts
-from kafkawire.transactions.coordinator_log import IdFacts
-from kafkawire.transactions.coordinator_rules import partition_of_id
-from kafkawire.transactions.endings import JoinedEndings
+from kafkawire.transactions.coordinator.coordinator_log import IdFacts
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
@@ -36,6 +34,8 @@ from kafkawire.transactions.facts import (
     UnassignedProducerId,
 )
 from kafkawire.transactions.formatting import when
+from kafkawire.transactions.log.endings import JoinedEndings
+from kafkawire.transactions.verdict.cluster_facts import ClusterFacts
 
 #: Producer ids in a block (Kafka's `ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`).
 BLOCK_SIZE = 1000

@@ -15,8 +15,8 @@ from kafkawire.logdir.indexes import producer_snapshot
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
 from kafkawire.transactions.answers import SNAPSHOT_EQUALS_REPLAY, Tally
-from kafkawire.transactions.ordered_replay import OrderedReplay, ordered_replay
-from kafkawire.transactions.producer_state import Producer
+from kafkawire.transactions.log.ordered_replay import OrderedReplay, ordered_replay
+from kafkawire.transactions.log.producer_state import Producer
 
 _FIELDS = (
     "epoch", "last_sequence", "last_offset", "offset_delta", "timestamp", "coordinator_epoch",

@@ -30,10 +30,10 @@ from kafkawire.transactions.checks.timed_decisions import (
     epochs,
     is_during,
 )
-from kafkawire.transactions.coordinator_rules import raises_epoch
-from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import Ending
+from kafkawire.transactions.coordinator.coordinator_rules import raises_epoch
+from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place
+from kafkawire.transactions.log.endings import Ending
 
 #: Why nothing is known of a transaction without a decision.
 UNKNOWN = "no record of the coordinator's decision was found (compacted, expired or not copied)"

@@ -16,14 +16,14 @@ from kafkawire.transactions.answers import (
     Placed,
     Tally,
 )
-from kafkawire.transactions.case import GRACE_MS, Case
-from kafkawire.transactions.case_context import CaseContext
-from kafkawire.transactions.cluster_facts import ClusterFacts
-from kafkawire.transactions.coordinator_rules import begun_ms, state_name
+from kafkawire.transactions.coordinator.coordinator_rules import begun_ms, state_name
 from kafkawire.transactions.facts import Place, Registration
 from kafkawire.transactions.formatting import duration, when
-from kafkawire.transactions.replay import last_stable_offset
-from kafkawire.transactions.verdicts import HANGING, UNKNOWN
+from kafkawire.transactions.log.replay import last_stable_offset
+from kafkawire.transactions.verdict.case import GRACE_MS, Case
+from kafkawire.transactions.verdict.case_context import CaseContext
+from kafkawire.transactions.verdict.cluster_facts import ClusterFacts
+from kafkawire.transactions.verdict.verdicts import HANGING, UNKNOWN
 
 _RUNNING = "the broker was running when it was copied, and its checkpoints lag behind or run ahead"
 _DAMAGED = "the partition is damaged: the id's newer record may be lost"

@@ -25,8 +25,8 @@ from kafkawire.records.array_types import Bools, Int64
 from kafkawire.records.header import HIGHEST_OFFSET
 from kafkawire.transactions.answers import REPLICAS_AGREE, Answer, Placed, Tally
 from kafkawire.transactions.facts import Place
-from kafkawire.transactions.range_digests import DIGEST, RANGE_OFFSETS
-from kafkawire.transactions.replica_files import place_of
+from kafkawire.transactions.log.range_digests import DIGEST, RANGE_OFFSETS
+from kafkawire.transactions.parts.replica_files import place_of
 
 #: Ranges whose batches are in memory at a time, at most.
 _RANGES_AT_ONCE = 16

@@ -9,17 +9,17 @@ import numpy as np
 from kafkawire import rows
 from kafkawire.logdir import Partition
 from kafkawire.transactions.answers import Answer
-from kafkawire.transactions.appends import Appends
-from kafkawire.transactions.batch_rules import RULES
-from kafkawire.transactions.check_names import LOG_CHECKS
 from kafkawire.transactions.checks.aborted_index import TransactionIndexCheck
+from kafkawire.transactions.checks.check_names import LOG_CHECKS
 from kafkawire.transactions.checks.derived_files import SnapshotCheck
-from kafkawire.transactions.endings import ABORT_CODE, PACKED, Packed, stacked
 from kafkawire.transactions.facts import Segment
-from kafkawire.transactions.log_checks import LogChecks
-from kafkawire.transactions.ordered_replay import EndedRows, OrderedReplay, ordered_replay
-from kafkawire.transactions.producer_append import OUTCOMES
-from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Ended
+from kafkawire.transactions.log.appends import Appends
+from kafkawire.transactions.log.batch_rules import RULES
+from kafkawire.transactions.log.endings import ABORT_CODE, PACKED, Packed, stacked
+from kafkawire.transactions.log.log_checks import LogChecks
+from kafkawire.transactions.log.ordered_replay import EndedRows, OrderedReplay, ordered_replay
+from kafkawire.transactions.log.producer_append import OUTCOMES
+from kafkawire.transactions.log.replay import PRODUCER_ID_EXPIRATION_MS, Ended
 
 #: Its batches are written by group coordinators, for producers too (TxnOffsetCommit), each from sequence number 0 on;
 #: brokers do not check the numbers of what they append themselves (`AppendOrigin.COORDINATOR`).

@@ -22,7 +22,7 @@ from kafkawire.transactions.answers import (
     Tally,
 )
 from kafkawire.transactions.formatting import when
-from kafkawire.transactions.replica_files import place_of
+from kafkawire.transactions.parts.replica_files import place_of
 from kafkawire.wire.json_form import uuid_text
 
 _NO_METADATA = "no copy of __remote_log_metadata has an event of the partition"

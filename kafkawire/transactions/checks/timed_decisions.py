@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from kafkawire.transactions.coordinator_rules import raises_epoch
-from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import Ending
+from kafkawire.transactions.coordinator.coordinator_rules import raises_epoch
+from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place
+from kafkawire.transactions.log.endings import Ending
 
 #: Milliseconds by which the clocks of brokers may differ.
 CLOCK_SKEW_MS = 5000

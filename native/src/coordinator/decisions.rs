@@ -1,4 +1,4 @@
-//! What coordinators decided (`kafkawire.transactions.decisions` is the reference).
+//! What coordinators decided (`kafkawire.transactions.coordinator.decisions` is the reference).
 
 use std::collections::{BinaryHeap, HashMap};
 

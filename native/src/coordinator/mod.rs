@@ -1,5 +1,5 @@
 //! Partitions of `__transaction_state`: their records as rows, and what follows from them in the order of the log.
-//! `kafkawire.transactions.id_history` has the same as plain Python, which is the reference: it judges what is not
+//! `kafkawire.transactions.auditing.id_history` has the same as plain Python, which is the reference: it judges what is not
 //! plainly right here, reads what is refused here, and does all where this engine is absent.
 
 mod decisions;
@@ -63,7 +63,7 @@ fn matched_keys<'py>(
     Ok(PyArray1::from_vec(py, py.detach(|| join::matched(keys, sought, seed))))
 }
 
-/// What the ids of one partition are in, use and have decided: see `kafkawire.transactions.id_history`.
+/// What the ids of one partition are in, use and have decided: see `kafkawire.transactions.auditing.id_history`.
 #[pyclass(module = "kafkawire._native")]
 struct CoordinatorReplay(IdReplay);
 

@@ -1,4 +1,4 @@
-//! Batches of producers, as `kafkawire.transactions.appends.Appends` has them: a column a field.
+//! Batches of producers, as `kafkawire.transactions.log.appends.Appends` has them: a column a field.
 
 use super::producer::FIELDS;
 

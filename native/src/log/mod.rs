@@ -21,7 +21,7 @@ const MOST_ASKED: usize = 4096;
 
 type Rows<'py> = Bound<'py, PyArray1<i64>>;
 type Pass<'py> = (usize, Bound<'py, PyArray1<u8>>, Rows<'py>, Rows<'py>, Rows<'py>, Bound<'py, PyArray1<u64>>);
-/// The producers of one partition: see `kafkawire.transactions.ordered_replay`.
+/// The producers of one partition: see `kafkawire.transactions.log.ordered_replay`.
 #[pyclass(module = "kafkawire._native")]
 struct LogReplay(Replay);
 

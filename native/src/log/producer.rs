@@ -1,4 +1,4 @@
-//! The state of one producer of a partition (`kafkawire.transactions.producer_state` is the reference).
+//! The state of one producer of a partition (`kafkawire.transactions.log.producer_state` is the reference).
 
 use super::batches::{sequence_after, Batch, EMPTY, MALFORMED};
 
@@ -48,7 +48,7 @@ pub struct Producer {
     pub(super) batches: [Retained; RETAINED],
 }
 
-/// Numbers of a producer as a row, in the order of `kafkawire.transactions.ordered_replay`.
+/// Numbers of a producer as a row, in the order of `kafkawire.transactions.log.ordered_replay`.
 pub const FIELDS: usize = 16 + 4 * RETAINED + 5;
 
 impl Producer {

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
+from kafkawire.testing.coordinator_machine import TransactionMetadata
 from kafkawire.transactions.answers import LEGAL_TRANSITION, TRANSITION_FIELDS, Answer
-from kafkawire.transactions.check_names import ID_CHECKS
+from kafkawire.transactions.checks.check_names import ID_CHECKS
 from kafkawire.transactions.checks.coordinator_records import IdChecks, epoch_problem, fields_problem, previous_problem
-from kafkawire.transactions.coordinator_machine import TransactionMetadata
-from kafkawire.transactions.coordinator_rules import EPOCH_STEPS, NEVER_WRITTEN
+from kafkawire.transactions.coordinator.coordinator_rules import EPOCH_STEPS, NEVER_WRITTEN
 from kafkawire.transactions.facts import Place, Registration
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kafkawire import logdir, transactions
 from kafkawire.rows import Audit
-from kafkawire.transactions.check_names import CHECKS
+from kafkawire.transactions.checks.check_names import CHECKS
 from tests.injected.cases import CASES, INFORMATION, SEEDS, Case
 
 

@@ -20,9 +20,9 @@ from kafkawire.rows import Audit
 from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge, judge_epoch
 from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS
-from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import Ending
+from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place
+from kafkawire.transactions.log.endings import Ending
 from tests.injected.cases import CASES
 from tests.worlds import World
 

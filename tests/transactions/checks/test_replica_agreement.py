@@ -9,9 +9,9 @@ import pytest
 from kafkawire import logdir
 from kafkawire.records import Record, build
 from kafkawire.transactions.answers import Answer
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, replica_facts
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, replicas_agree, together
-from kafkawire.transactions.replica_facts import AuditedReplica, replica_facts
-from kafkawire.transactions.replica_files import replicas
+from kafkawire.transactions.parts.replica_files import replicas
 from tests.audit_logs import NOON, LogDirectory, PartitionLog
 
 HIGH = 9

@@ -15,7 +15,7 @@ from kafkawire.records import Record, build, read
 from kafkawire.rows import Violation
 from kafkawire.transactions import Replay, append_of
 from kafkawire.transactions.answers import MAX_BREACHES
-from kafkawire.transactions.check_names import LOG_CHECKS
+from kafkawire.transactions.checks.check_names import LOG_CHECKS
 from tests.audit_logs import HOUR, NOON, LogDirectory, PartitionLog
 
 

@@ -18,8 +18,8 @@ from kafkawire.transactions.answers import (
     TIER_OBJECT_PRESENT,
 )
 from kafkawire.transactions.checks.tier_copies import LATE_COPY_MS
-from kafkawire.transactions.completeness import outcome
 from kafkawire.transactions.formatting import when
+from kafkawire.transactions.verdict.completeness import outcome
 from tools.recordings.archive import unpacked
 
 RULES = (TIER_COPY_FINISHED, TIER_OBJECT_KNOWN, TIER_OBJECT_PRESENT, TIER_COVERS_LOG)

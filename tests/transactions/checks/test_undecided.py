@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
 from kafkawire.transactions.checks.undecided import EndedColumns, judge_undecided, undecided
-from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import JUDGED, Ending, JoinedEndings
+from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place
-from kafkawire.transactions.producer_append import OUTCOMES
+from kafkawire.transactions.log.endings import JUDGED, Ending, JoinedEndings
+from kafkawire.transactions.log.producer_append import OUTCOMES
 
 PLACES = [Place("logs", "orders", 0), Place("logs", "orders", 1), Place("logs", "payments", 0)]
 #: The second has the key of the first, an epoch later.

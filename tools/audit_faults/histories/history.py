@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from tests.audit_logs import HOUR, MINUTE
 from tools.audit_faults.histories.cluster import DATA, IDS, STATE, Cluster, Place, TrueLog
 from tools.audit_faults.histories.producers import HANGS, PLAUSIBLE, SECOND, STAMPS, Application, running

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.records import Record
-from kafkawire.transactions.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from tests.audit_logs import HOUR, MINUTE, STATUS
 from tools.audit_faults.histories.cluster import DATA, EVENTS, IDS, Cluster, Place

@@ -13,8 +13,8 @@ from kafkawire.logdir.isolation import outcomes_of
 from kafkawire.logdir.view import View
 from kafkawire.records import Batch
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
-from kafkawire.transactions.broker_clocks import FAR_MS
-from kafkawire.transactions.completeness import outcome
+from kafkawire.transactions.cluster.broker_clocks import FAR_MS
+from kafkawire.transactions.verdict.completeness import outcome
 from tools.audit_faults.histories.cluster import DATA, Place
 from tools.audit_faults.histories.copies import Copy, plan, replicated, whole, write
 from tools.audit_faults.histories.harms import HARMLESS, HARMS

@@ -27,8 +27,8 @@ from kafkawire.errors import DecodeError, KafkaWireError
 from kafkawire.messages import ListTransactionsRequest, SaslAuthenticateResponse, SaslHandshakeResponse
 from kafkawire.testing import MockBroker
 from kafkawire.testing.state.partition_log import Stored
-from kafkawire.transactions.abort_rules import Refused, TransactionSpec
-from kafkawire.transactions.producer_append import append_of
+from kafkawire.transactions.log.producer_append import append_of
+from kafkawire.transactions.verdict.abort_rules import Refused, TransactionSpec
 from kafkawire.wire.message import Message
 from tools.fuzz import inputs, seed_vectors
 from tools.fuzz.target import FuzzTarget

@@ -19,8 +19,8 @@ from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Offsets, PartitionInfo, TopicPartition
 from kafkawire.client.rpc.partition_log import whole_batches
 from kafkawire.records import Batch
-from kafkawire.transactions import part_columns
-from kafkawire.transactions.part_scan import read_range
+from kafkawire.transactions.parts import part_columns
+from kafkawire.transactions.parts.part_scan import read_range
 from tools.fuzz import input_files, inputs
 from tools.fuzz.target import FuzzTarget
 from tools.recordings.archive import unpacked

@@ -14,7 +14,7 @@ import crc32c
 
 from kafkawire import logdir, report, transactions
 from kafkawire.cli.formatting import json_bytes
-from kafkawire.transactions.verdicts import HANGING, NOT_HANGING, UNKNOWN
+from kafkawire.transactions.verdict.verdicts import HANGING, NOT_HANGING, UNKNOWN
 from tools.fuzz import input_files, inputs, seed_vectors
 from tools.fuzz.target import FuzzTarget
 from tools.fuzz.targets import records

@@ -1,0 +1,236 @@
+"""The content of a log directory's `__cluster_metadata` that an audit uses: settings, the brokers of each partition,
+and the producer ids that were handed out (KIP-730)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from kafkawire.logdir import Partition
+from kafkawire.messages import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from kafkawire.transactions.cluster.metadata_log import MetadataLog
+from kafkawire.transactions.facts import (
+    CLUSTER_METADATA,
+    TRANSACTION_STATE,
+    AssignedProducerIds,
+    Assignment,
+    ClusterMetadata,
+    Leader,
+    ProducerIdsBlock,
+)
+from kafkawire.transactions.impact.held_back import TOPIC_SETTINGS, TopicPolicy
+from kafkawire.transactions.parts.replica_files import place_of
+
+K = TypeVar("K")
+
+#: ConfigResource.Type. The broker "" has the default of all brokers.
+_TOPIC, _BROKER, _GROUP = 2, 4, 32
+#: As leader of a PartitionChangeRecord: the leader stays.
+_SAME_LEADER = -2
+
+#: No `__transaction_state` has more. Higher numbers, of a record or of a directory's name, are ignored.
+MOST_PARTITIONS = 100_000
+
+
+def read_metadata(partitions: Iterable[Partition]) -> dict[str, ClusterMetadata]:
+    """By log directory, of those that hold a metadata log."""
+    found = {}
+    for partition in partitions:
+        if partition.topic == CLUSTER_METADATA and not partition.state:
+            found[partition.broker.root] = _read(partition)
+    return found
+
+
+def newest_of(metadata: Iterable[ClusterMetadata]) -> ClusterMetadata | None:
+    """Of the copies of a cluster's metadata log the one that was made last."""
+    return max(metadata, key=lambda one: (one.newest or 0, one.place), default=None)
+
+
+def of_older_copy(copy: ClusterMetadata, broker: int | None) -> ClusterMetadata:
+    """What counts of a copy that is not its cluster's newest. A copy may have 100,000 partitions: of these only those
+    are kept that are assigned to its own broker."""
+    own = {name: found for name, found in copy.assigned.items() if any(number == broker for number, _ in found)}
+    return replace(
+        copy, assigned=own, leaders={}, topic_configs={}, topic_ids={}, removed_ids={}, removed_at={}, group_configs={}
+    )
+
+
+def topic_policies(metadata: Iterable[ClusterMetadata]) -> dict[str, TopicPolicy] | None:
+    """The topics with settings of their own, from the newest copy of a cluster's metadata log; None where there is
+    none."""
+    newest = newest_of(metadata)
+    if newest is None:
+        return None
+    return {topic: TopicPolicy.of(topic, settings) for topic, settings in newest.topic_configs.items()}
+
+
+def handed_out(metadata: Iterable[ClusterMetadata]) -> int | None:
+    """The first producer id that was not handed out yet; None where it is not known."""
+    known = [copy.next_producer_id for copy in metadata if copy.next_producer_id is not None]
+    return max(known, default=None)
+
+
+def distinct_assignments(metadata: Iterable[ClusterMetadata]) -> tuple[AssignedProducerIds, ...]:
+    """What copies of a cluster's metadata log show of producer ids: of those with the same blocks the oldest and the
+    newest. Those between them show nothing else, and a cluster has a copy a broker."""
+    alike: dict[tuple[object, ...], list[AssignedProducerIds]] = {}
+    for copy in metadata:
+        assigned = copy.handed_out
+        if assigned.newest is not None:
+            alike.setdefault((assigned.blocks, assigned.checkpointed), []).append(assigned)
+    found: list[AssignedProducerIds] = []
+    for copies in alike.values():
+        ordered = sorted(copies, key=lambda assigned: assigned.newest or 0)
+        found += ordered[:1] if ordered[0] == ordered[-1] else (ordered[0], ordered[-1])
+    return tuple(found)
+
+
+def _read(partition: Partition) -> ClusterMetadata:
+    topics = _Topics()
+    configs: dict[tuple[str, str], str] = {}
+    of_topics: dict[str, dict[str, str]] = {}
+    of_groups: dict[str, dict[str, str]] = {}
+    changed: set[tuple[str, str]] = set()
+    features: dict[str, int] = {}
+    blocks: list[ProducerIdsBlock] = []
+    checkpointed: int | None = None
+    newest: int | None = None
+    log = MetadataLog()
+    for entry in log.entries(partition):
+        newest = max(entry.timestamp, newest or 0)
+        match entry.message:
+            case TopicRecord() | RemoveTopicRecord() | PartitionRecord() | PartitionChangeRecord() as record:
+                topics.take(record, entry.timestamp)
+            case ConfigRecord() as config if config.resource_type == _BROKER:
+                _set(configs, (config.resource_name, config.name), config.value)
+            case ConfigRecord() as config if config.resource_type == _TOPIC and config.name in TOPIC_SETTINGS:
+                _set(of_topics.setdefault(config.resource_name, {}), config.name, config.value)
+            case ConfigRecord() as config if config.resource_type == _GROUP:
+                of_group = of_groups.setdefault(config.resource_name, {})
+                if of_group.get(config.name, config.value) != config.value:
+                    changed.add((config.resource_name, config.name))
+                _set(of_group, config.name, config.value)
+            case FeatureLevelRecord() as feature:
+                features[feature.name] = feature.feature_level
+            case ProducerIdsRecord() as ids:
+                if entry.snapshot:
+                    checkpointed = max(checkpointed or 0, ids.next_producer_id)
+                else:
+                    blocks.append(ProducerIdsBlock(entry.offset, ids.next_producer_id, entry.timestamp))
+    known = [block.next_producer_id for block in blocks] + ([] if checkpointed is None else [checkpointed])
+    until = log.until if log.complete else None
+    assigned = topics.assigned()
+    of_ids = [number for topic, number in assigned if topic == TRANSACTION_STATE and number < MOST_PARTITIONS]
+    return ClusterMetadata(
+        place=place_of(partition),
+        path=partition.path,
+        transaction_state_partitions=max(of_ids) + 1 if of_ids else None,
+        configs=configs,
+        features=features,
+        topic_configs=of_topics,
+        handed_out=AssignedProducerIds(blocks=tuple(blocks), checkpointed=checkpointed, newest=until),
+        next_producer_id=max(known, default=None),
+        newest=newest,
+        complete=log.complete,
+        assigned=assigned,
+        leaders=topics.leaders(),
+        removed=topics.removed(),
+        since_checkpoint=log.whole_checkpoint,
+        topic_ids=topics.names,
+        removed_ids=topics.gone,
+        removed_at=topics.removed_at,
+        group_configs=of_groups,
+        changed_group_configs=frozenset(changed),
+        gaps=log.gaps,
+    )
+
+
+class _Topics:
+    """The partitions of topics, record by record."""
+
+    def __init__(self) -> None:
+        self.names: dict[UUID, str] = {}
+        self.gone: dict[UUID, str] = {}
+        self.removed_at: dict[UUID, int] = {}
+        self._partitions: dict[UUID, dict[int, Assignment]] = {}
+        self._leaders: dict[UUID, dict[int, Leader]] = {}
+
+    def take(
+        self, record: TopicRecord | RemoveTopicRecord | PartitionRecord | PartitionChangeRecord, timestamp: int
+    ) -> None:
+        match record:
+            case TopicRecord():
+                self.names[record.topic_id] = record.name
+            case RemoveTopicRecord():
+                name = self.names.pop(record.topic_id, None)
+                if name is not None:
+                    self.gone[record.topic_id] = name
+                    self.removed_at[record.topic_id] = timestamp
+                self._partitions.pop(record.topic_id, None)
+                self._leaders.pop(record.topic_id, None)
+            case PartitionRecord():
+                of_topic = self._partitions.setdefault(record.topic_id, {})
+                of_topic[record.partition_id] = _assignment(record.replicas, record.directories)
+                leader = Leader(record.leader, record.leader_epoch)
+                self._leaders.setdefault(record.topic_id, {})[record.partition_id] = leader
+            case PartitionChangeRecord():
+                self._lead(record)
+                of_topic = self._partitions.setdefault(record.topic_id, {})
+                if record.replicas is not None:
+                    of_topic[record.partition_id] = _assignment(record.replicas, record.directories)
+                elif record.directories is not None and (before := of_topic.get(record.partition_id)) is not None:
+                    brokers = tuple(broker for broker, _ in before)
+                    of_topic[record.partition_id] = _assignment(brokers, record.directories)
+
+    def _lead(self, record: PartitionChangeRecord) -> None:
+        """Every election raises the leader epoch by one. Where none is left to lead, the last leader stays known."""
+        of_topic = self._leaders.get(record.topic_id, {})
+        before = of_topic.get(record.partition_id)
+        if before is not None and record.leader != _SAME_LEADER:
+            broker = before.broker if record.leader < 0 else record.leader
+            of_topic[record.partition_id] = Leader(broker, before.epoch + 1)
+
+    def leaders(self) -> dict[tuple[str, int], Leader]:
+        """The leader of each partition that has had one."""
+        return {
+            (name, number): leader
+            for id, name in self.names.items()
+            for number, leader in self._leaders.get(id, {}).items()
+            if leader.broker >= 0
+        }
+
+    def assigned(self) -> dict[tuple[str, int], Assignment]:
+        """The brokers and directories of each partition."""
+        return {
+            (name, number): replicas
+            for id, name in self.names.items()
+            for number, replicas in self._partitions.get(id, {}).items()
+        }
+
+    def removed(self) -> frozenset[str]:
+        """The topics that were removed, and are not there under another id."""
+        return frozenset(self.gone.values()) - frozenset(self.names.values())
+
+
+def _assignment(brokers: Sequence[int], directories: Sequence[UUID] | None) -> Assignment:
+    if directories is None or len(directories) != len(brokers):
+        return tuple((broker, None) for broker in brokers)
+    return tuple(zip(brokers, directories, strict=True))
+
+
+def _set(settings: dict[K, str], key: K, value: str | None) -> None:
+    """Set what a ConfigRecord sets; None deletes it."""
+    settings.pop(key, None)
+    if value is not None:
+        settings[key] = value

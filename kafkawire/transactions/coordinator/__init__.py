@@ -1,0 +1,1 @@
+"""`__transaction_state`: its records, the transitions of transactional ids, what coordinators decided."""

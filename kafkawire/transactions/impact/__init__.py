@@ -1,0 +1,1 @@
+"""What open transactions hold back, and what an abort of each would hide."""

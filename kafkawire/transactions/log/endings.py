@@ -1,0 +1,171 @@
+"""Transactions of a partition that have ended, packed: there may be millions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kafkawire.transactions.facts import Place
+from kafkawire.transactions.log.producer_append import OUTCOMES
+
+ABORT_CODE, COMMIT_CODE, EMPTY_CODE = range(len(OUTCOMES))
+
+#: An ended transaction: `offset`, `timestamp`, `marker_epoch`, `coordinator_epoch` (`NO_EPOCH` for none) and `outcome`
+#: of its marker, the others of its data.
+PACKED = np.dtype(
+    [
+        ("producer_id", "<i8"),
+        ("offset", "<i8"),
+        ("timestamp", "<i8"),
+        ("first_offset", "<i8"),
+        ("data_epoch", "<i2"),
+        ("marker_epoch", "<i2"),
+        ("outcome", "i1"),
+        ("last_offset", "<i8"),
+        ("first_timestamp", "<i8"),
+        ("last_timestamp", "<i8"),
+        ("batches", "<i4"),
+        ("coordinator_epoch", "<i4"),
+    ]
+)
+#: The fields that the rules need, and an ended transaction with these only: 37 bytes.
+_JUDGED = ["producer_id", "offset", "timestamp", "first_offset", "data_epoch", "marker_epoch", "outcome"]
+JUDGED = np.dtype([(name, PACKED[name]) for name in _JUDGED])
+
+Packed = npt.NDArray[np.void]
+
+#: Ended transactions that are judged at once.
+_AT_ONCE = 1 << 18
+
+
+def packed(rows: Sequence[tuple[int, ...]]) -> Packed:
+    """Rows with a value a field of `PACKED`."""
+    return np.array(list(rows), PACKED)
+
+
+class Ending(msgspec.Struct, frozen=True, order=True, gc=False):
+    """A transaction with data in one partition, and its marker.
+
+    Attributes:
+        offset: the marker's. `data_epoch`: of the producer's last batch before it. `timestamp`: the marker's, epoch
+            milliseconds, the clock of the partition's leader.
+        outcome: COMMIT or ABORT.
+    """
+
+    place: Place
+    offset: int
+    producer_id: int
+    data_epoch: int
+    marker_epoch: int
+    outcome: str
+    timestamp: int
+
+
+def kept_fields(ended: Packed, *, whole: bool) -> Packed:
+    """What `Endings` keep. EMPTY: compaction removed the marker's record."""
+    if whole:
+        return ended
+    known = ended["outcome"] != EMPTY_CODE
+    found = np.ascontiguousarray(ended if known.all() else ended[known])
+    # They are the first ones of each row.
+    rows = found.view(np.uint8).reshape(len(found), PACKED.itemsize)[:, : JUDGED.itemsize]
+    return np.ascontiguousarray(rows).view(JUDGED).reshape(len(found))
+
+
+class Endings:
+    """The ended transactions of one replica, in chunks of packed rows (`PACKED`).
+
+    Attributes:
+        chunks: arrays, in the order of the log.
+
+    Args:
+        whole: keep all fields, and those whose outcome is not known; otherwise what the rules need.
+    """
+
+    __slots__ = ("chunks", "place", "whole")
+
+    def __init__(self, place: Place, *, whole: bool = False) -> None:
+        self.place = place
+        self.whole = whole
+        self.chunks: list[Packed] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self.chunks))
+
+    def drain(self) -> list[Packed]:
+        """Take out what is there."""
+        chunks, self.chunks = self.chunks, []
+        return chunks
+
+    def add(self, ended: Packed) -> None:
+        """Take the next, in the order of their markers."""
+        known = kept_fields(ended, whole=self.whole)
+        if len(known):
+            self.chunks.append(known)
+
+
+def stacked(chunks: Sequence[Packed], kind: np.dtype[np.void]) -> Packed:
+    """All rows of chunks of one type, one after the other."""
+    if len(chunks) == 1:
+        return chunks[0]
+    data = [np.ascontiguousarray(chunk).view(np.uint8) for chunk in chunks if len(chunk)]  # copied as they are
+    return np.concatenate(data).view(kind) if data else np.empty(0, kind)
+
+
+def groups_of(producer_ids: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.uint16]:
+    """The group of each producer id, of `count`. Few bits are compared again and again, not whole ids."""
+    return (producer_ids % count).astype(np.uint16)
+
+
+class JoinedEndings(NamedTuple):
+    """The ended transactions of several replicas: packed, each with the index of its place in `places`."""
+
+    rows: Packed
+    numbers: npt.NDArray[np.int64]
+    places: Sequence[Place]
+
+    @classmethod
+    def groups(cls, endings: Iterable[Endings]) -> Iterator[tuple[JoinedEndings, int, int]]:
+        """All, in groups of about `_AT_ONCE`, each of which has all transactions of its producer ids (`groups_of`); one
+        at least. Returns each with its number and how many there are."""
+        found = [one for one in endings if len(one)]
+        count = min(1 + sum(map(len, found)) // _AT_ONCE, 1 << 16)
+        of_rows = [[groups_of(chunk["producer_id"], count) for chunk in one.chunks] for one in found]
+        for number in range(count):
+            chunks = [
+                [
+                    chunk if count == 1 else chunk[of_row == number]
+                    for chunk, of_row in zip(one.chunks, groups, strict=True)
+                ]
+                for one, groups in zip(found, of_rows, strict=True)
+            ]
+            numbers = np.repeat(np.arange(len(found)), [sum(map(len, of_place)) for of_place in chunks])
+            rows = stacked([chunk for of_place in chunks for chunk in of_place], JUDGED)
+            yield cls(rows, numbers, [one.place for one in found]), number, count
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> JoinedEndings:
+        return JoinedEndings(self.rows[chosen], self.numbers[chosen], self.places)
+
+    def by_producer(self) -> Iterator[tuple[int, list[Ending]]]:
+        """The transactions of each producer id."""
+        if not len(self.rows):
+            return
+        order = np.argsort(self.rows["producer_id"], kind="stable")
+        bounds = np.flatnonzero(np.diff(self.rows["producer_id"][order])) + 1
+        for chosen in np.split(order, bounds):
+            rows, numbers = self.rows[chosen].tolist(), self.numbers[chosen].tolist()
+            yield (
+                rows[0][0],
+                [
+                    Ending(
+                        self.places[number], offset, producer_id, data_epoch, marker_epoch, OUTCOMES[outcome], timestamp
+                    )
+                    for number, (producer_id, offset, timestamp, _, data_epoch, marker_epoch, outcome) in zip(
+                        numbers, rows, strict=True
+                    )
+                ],
+            )

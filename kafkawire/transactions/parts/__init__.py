@@ -1,0 +1,1 @@
+"""The files of a replica, read in parts: in any order, in any process, their results as columns."""
