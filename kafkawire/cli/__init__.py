@@ -27,6 +27,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
+from kafkawire.cli import option_groups
 from kafkawire.cli.formatting import brief, printable
 from kafkawire.cli.interrupt import TerminationSignal, interruption
 from kafkawire.cli.usage_errors import UsageError, refuse_repeated, unknown_command, usage_text
@@ -81,6 +82,7 @@ def _prepare(command: Any) -> None:
     """Of a command and those in it."""
     _spare_conversions(command)
     refuse_repeated(command)
+    option_groups.apply(command)
     for inner in getattr(command, "commands", {}).values():
         _prepare(inner)
 

@@ -14,7 +14,6 @@ import typer
 from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS, InputError, check_clock, check_minutes
-from kafkawire.cli.dump_options import TierKeys
 from kafkawire.cli.findings import (
     by_place,
     chosen_format,
@@ -27,16 +26,27 @@ from kafkawire.cli.findings import (
     print_missing,
     print_none_found,
 )
+from kafkawire.cli.option_groups import CLUSTER, COPIES, LOCAL, SPARK, Group, grouped
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.progress import progress, spark_tasks, total_size
-from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, MasterOption, check_engine, spark_settings
+from kafkawire.cli.source_options import (
+    AsOfOption,
+    ClusterOption,
+    PathsArgument,
+    ReportOption,
+    StatePartitionsOption,
+    TierKeysOption,
+    check_source,
+)
+from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, MasterOption, spark_settings
 from kafkawire.cli.table import TableView, Views
 from kafkawire.cli.txn_options import (
     BLOCKED_AFTER,
     BlockedAfterOption,
     ConfigOption,
     ConfirmOption,
+    MaxTimeoutOption,
     ShowRecordsOption,
     TimeoutOption,
     TopicOption,
@@ -99,18 +109,31 @@ def register(app: typer.Typer) -> None:
     app.command("audit", short_help="Find hanging transactions in copied logs, or on a cluster.")(audit)
 
 
-def audit(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PATH...]", help="Brokers' log directories, or folders that hold several."),
-    ] = None,
-    tier_key: TierKeys = None,
-    bootstrap: Annotated[
-        str | None,
-        typer.Option(
-            "--bootstrap-server", metavar="HOST:PORT,...", help="Some brokers of a cluster, to audit it over the wire."
+@grouped(
+    Group("What is audited", ("bootstrap_server", "engine")),
+    Group("Copies", ("tier_key",), (COPIES,)),
+    Group("Copies, on this machine", ("jobs",), (COPIES, LOCAL)),
+    Group(
+        "A cluster",
+        ("command_config", "topic", "since", "throttle", "parallel", "confirm_after", "timeout"),
+        (CLUSTER,),
+    ),
+    Group("A cluster, on this machine", ("resume",), (CLUSTER, LOCAL)),
+    Group("A Spark job", ("master", "conf"), (SPARK,)),
+    Group("Tables of a Spark job", ("save", "save_as_table", "save_format", "save_mode"), (SPARK, COPIES)),
+    Group(
+        "How it is judged",
+        (
+            "as_of", "blocked_after", "max_transaction_timeout", "txn_partitions", "producer_id_expiration",
+            "transactional_id_expiration",
         ),
-    ] = None,
+    ),
+    Group("What is printed", ("report", "explained", "show_records", "format", "wide", "no_cut")),
+)  # fmt: skip
+def audit(
+    paths: PathsArgument = None,
+    tier_key: TierKeysOption = None,
+    bootstrap_server: ClusterOption = None,
     command_config: ConfigOption = None,
     topic: TopicOption = None,
     since: Annotated[
@@ -119,22 +142,18 @@ def audit(
             min=0,
             callback=lambda value: value and check_clock(value),
             metavar="MS",
-            help="On a cluster: read logs from that time on, epoch milliseconds, 0 for all; by default from each "
-            "partition's oldest open transaction.",
+            help="Read logs from that time on, epoch milliseconds, 0 for all; by default from each partition's oldest "
+            "open transaction.",
         ),
     ] = None,
-    throttle: Annotated[
-        int, typer.Option(min=1, metavar="N", help="On a cluster: bytes a second of logs at most.")
-    ] = 10_000_000,
+    throttle: Annotated[int, typer.Option(min=1, metavar="N", help="Bytes a second of logs at most.")] = 10_000_000,
     parallel: Annotated[
         int,
-        typer.Option(
-            min=1, max=1000, metavar="N", help="On a cluster: partitions that are read side by side; on Spark: tasks."
-        ),
+        typer.Option(min=1, max=1000, metavar="N", help="Partitions that are read side by side; on Spark: tasks."),
     ] = 4,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="On a cluster: keep there what was read, and continue from it."),
+        typer.Option(metavar="FILE", help="Keep there what was read, and continue from it."),
     ] = None,
     confirm_after: ConfirmOption = 1.0,
     timeout: TimeoutOption = None,
@@ -143,34 +162,11 @@ def audit(
     conf: ConfOption = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Processes that read on this machine; by default one a core."),
+        typer.Option(min=1, metavar="N", help="Processes that read; by default one a core."),
     ] = None,
-    as_of: Annotated[
-        int | None,
-        typer.Option(
-            callback=check_clock,
-            metavar="MS",
-            help="Count ages up to this time, epoch milliseconds; by default the newest time that a broker wrote.",
-        ),
-    ] = None,
-    max_transaction_timeout: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            callback=check_minutes,
-            metavar="MINUTES",
-            help="The brokers' transaction.max.timeout.ms, in minutes; default: from its metadata, or else 15.",
-        ),
-    ] = None,
-    txn_partitions: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=100_000,  # `transactions.cluster.cluster_metadata.MOST_PARTITIONS`
-            metavar="N",
-            help="Partitions of __transaction_state; default: from the metadata log, or else 50.",
-        ),
-    ] = None,
+    as_of: AsOfOption = None,
+    max_transaction_timeout: MaxTimeoutOption = None,
+    txn_partitions: StatePartitionsOption = None,
     producer_id_expiration: Annotated[
         int | None,
         typer.Option(
@@ -192,11 +188,11 @@ def audit(
     blocked_after: BlockedAfterOption = BLOCKED_AFTER,
     save: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="On Spark: write the audit's tables below that folder, a folder each."),
+        typer.Option(metavar="PATH", help="Write the audit's tables below that folder, a folder each."),
     ] = None,
     save_as_table: Annotated[
         str | None,
-        typer.Option(metavar="CATALOG.SCHEMA", help="On Spark: write them as tables of that schema of a catalog."),
+        typer.Option(metavar="CATALOG.SCHEMA", help="Write them as tables of that schema of a catalog."),
     ] = None,
     save_format: Annotated[
         str | None,
@@ -208,14 +204,14 @@ def audit(
         SaveMode,
         typer.Option(help="What to do where a table exists; errorifexists is refused before anything is read."),
     ] = SaveMode.errorifexists,
-    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
+    report: ReportOption = None,
     show_records: ShowRecordsOption = 0,
     explained: Annotated[
         list[str] | None,
         typer.Option(
             "--explain",
             metavar="TOPIC-PARTITION",
-            help="Show the offsets of this partition in the report, too; repeatable.",
+            help="Show the offsets of this partition in the report of copies, too (with --report); repeatable.",
         ),
     ] = None,
     format: output.PrintedFormatOption = None,
@@ -241,29 +237,12 @@ def audit(
     from kafkawire.transactions import Settings
 
     paths = paths or []
-    if bool(paths) == (bootstrap is not None):
-        raise typer.BadParameter("give log directories (PATH...), or a cluster (--bootstrap-server)")
-    if tier_key and bootstrap is not None:
-        raise typer.BadParameter("--tier-key needs log directories: brokers decrypt what they fetch from a tier")
-    live = {"--command-config": command_config, "--topic": topic, "--since": since is not None, "--resume": resume}
-    for option, given in live.items():
-        if given and bootstrap is None:
-            raise typer.BadParameter(f"{option} needs --bootstrap-server")
-    if bootstrap is not None and jobs is not None:
-        raise typer.BadParameter("--jobs needs log directories: --parallel sets how many partitions are read at a time")
-    if resume and engine is not Engine.local:
-        raise typer.BadParameter("--resume needs --engine local: Spark's tasks keep no file")
-    saved = {"--save": save, "--save-as-table": save_as_table}
-    if bootstrap is not None and any(saved.values()):
-        raise typer.BadParameter("--save and --save-as-table need log directories")
+    check_source(paths, bootstrap_server)
     if save and save_as_table:
         raise typer.BadParameter("--save and --save-as-table do not go together")
     if save_format and not (save or save_as_table):
         raise typer.BadParameter("--save-format needs --save or --save-as-table")
-    check_engine(engine, {"--master": master, "--conf": conf, **saved})
-    if jobs is not None and engine is not Engine.local:
-        raise typer.BadParameter("--jobs needs --engine local: on Spark, --master sets how many cores a job has")
-    if explained and (report is None or engine is not Engine.local or bootstrap is not None):
+    if explained and (report is None or engine is not Engine.local or bootstrap_server is not None):
         raise typer.BadParameter("--explain needs --report, log directories and --engine local")
     spark_conf = spark_settings(conf)
     check_log_output(report, [*paths, *(tier_key or ()), command_config, resume], "--report")
@@ -278,20 +257,29 @@ def audit(
         blocked_after_ms=blocked_after * MINUTE_MS,
     )
     with nullcontext() if report is None else open_output(report) as page:  # first: hours later is late for "read-only"
-        if bootstrap is not None:
+        if bootstrap_server is not None:
             from kafkawire.cli.audit_cluster import audit_cluster
 
             topics, load = tuple(topic) if topic else None, (throttle, parallel)
             on_spark = (master, spark_conf) if engine is Engine.spark else None
             result = audit_cluster(
-                bootstrap, command_config, settings, timeout, confirm_after, topics, since, load, resume, on_spark
+                bootstrap_server,
+                command_config,
+                settings,
+                timeout,
+                confirm_after,
+                topics,
+                since,
+                load,
+                resume,
+                on_spark,
             )
         elif engine is Engine.spark:
             output_tables = (save, save_as_table, save_format, save_mode.value) if save or save_as_table else None
             result = _spark(paths, settings, master, spark_conf, output_tables, tier_key or ())
         else:
             result = _local(paths, settings, jobs or _cores(), tier_key or ())
-        if bootstrap is None and not result.read.partitions:
+        if bootstrap_server is None and not result.read.partitions:
             raise InputError(f"{paths[0]}: no partition's log is here: give log directories, or folders that hold some")
         if page is not None:
             page.write(_html(result, replicas))

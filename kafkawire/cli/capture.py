@@ -17,6 +17,7 @@ from kafkawire.cli.capture_summary import FileNotes
 from kafkawire.cli.exit_codes import FOUND, FOUND_INCOMPLETE, INCOMPLETE
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.cli.interrupt import ending_input
+from kafkawire.cli.option_groups import grouped
 from kafkawire.cli.progress import Advance, progress, watched
 from kafkawire.cli.table import TableView, Views
 
@@ -71,6 +72,7 @@ def register(app: typer.Typer) -> None:
     app.command("capture", short_help="Print the requests and responses in packet captures.")(capture)
 
 
+@grouped(*given.GROUPS)
 def capture(
     files: given.Files,
     body: given.Body = False,

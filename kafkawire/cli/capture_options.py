@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafkawire.cli.option_groups import Group
+
 if TYPE_CHECKING:
     from kafkawire.capture import ExchangeSelection
     from kafkawire.wire.registry import Registry
@@ -139,6 +141,20 @@ Time = Annotated[
         "--time", metavar="FROM..TO", help="Only requests from FROM on and before TO: ISO 8601 (UTC) or epoch ms."
     ),
 ]
+
+GROUPS = (
+    Group("What is shown of each exchange", ("body", "records", "no_payloads", "show_secrets", "frames_out")),
+    Group("Instead of exchanges: one of these", ("stats", "breaks_at", "timeline")),
+    Group("How captures are read", ("keylog", "decode_as", "follow", "schemas")),
+    Group(
+        "Which exchanges: all that are given must match",
+        (
+            "api", "client_id", "topic", "transactional_id", "producer_id", "errors", "slow", "connection", "port",
+            "time",
+        ),
+    ),
+    Group("What is printed", ("format", "to", "wide", "no_cut")),
+)  # fmt: skip
 
 
 def selection(

@@ -10,9 +10,10 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import exit_codes, output
-from kafkawire.cli.dump_options import TierKeys
+from kafkawire.cli.option_groups import SPARK, Group, grouped
 from kafkawire.cli.output_file import check_log_output
-from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, MasterOption, check_engine, spark_settings
+from kafkawire.cli.source_options import TierKeysOption
+from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, MasterOption, spark_settings
 from kafkawire.cli.table import TableView, Views
 
 if TYPE_CHECKING:
@@ -60,6 +61,11 @@ def register(app: typer.Typer) -> None:
     app.command("compare", short_help="Compare two copies of a log: replicas, a mirror, a lake table.")(compare)
 
 
+@grouped(
+    Group("What is compared", ("by", "topic", "prefix", "offset_columns", "tier_key", "engine")),
+    Group("A Spark job", ("master", "conf"), (SPARK,)),
+    Group("What is printed", ("max_differences", "format", "to", "wide", "no_cut")),
+)
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="A log directory, a tier, or a folder of several.")],
     b: Annotated[str, typer.Argument(metavar="B", help="The copy of it; or a lake table: Parquet, Delta or Iceberg.")],
@@ -85,7 +91,7 @@ def compare(
     max_differences: Annotated[
         int, typer.Option(min=0, metavar="N", help="Differences that are listed, at most; all are counted.")
     ] = _MOST,
-    tier_key: TierKeys = None,
+    tier_key: TierKeysOption = None,
     engine: EngineOption = Engine.local,
     master: MasterOption = None,
     conf: ConfOption = None,
@@ -113,7 +119,6 @@ def compare(
     from kafkawire import logdir
     from kafkawire.witness import CopyComparison
 
-    check_engine(engine, {"--master": master, "--conf": conf})
     spark_conf = spark_settings(conf)
     check_log_output(to, [a, b, *(tier_key or ())])
     table = _table(b, offset_columns)

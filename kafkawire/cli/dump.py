@@ -14,10 +14,13 @@ from kafkawire.cli import dump_options as given
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.formatting import json_bytes, printable_characters
+from kafkawire.cli.option_groups import grouped
 from kafkawire.cli.output_file import check_log_output, check_output
 from kafkawire.cli.progress import Advance, progress, total_size, watched
 from kafkawire.cli.ranges import offset_range, time_range
+from kafkawire.cli.source_options import ClusterOption, PartitionsOption, TierKeysOption, check_source
 from kafkawire.cli.table import TableView, Views
+from kafkawire.cli.txn_options import ConfigOption, TopicOption
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory, LogFile, Options, OutcomesByFile
@@ -70,10 +73,15 @@ _VIEWS: Views = {
     rows.Stats: TableView(
         columns=(
             "topic", "partition", "state", "segments", "batches", "records", "bytes", "first_offset", "last_offset",
-            "codecs", "compression_ratio", "producers", "control_batches", "gaps", "missing_offsets", "damaged",
+            "first_timestamp", "last_timestamp", "magics", "codecs", "compressed_bytes", "uncompressed_bytes",
+            "compression_ratio", "producers", "control_batches", "transactional_batches", "gaps", "missing_offsets",
+            "damaged",
         ),
         primary=("topic", "partition", "state", "records", "bytes", "first_offset", "last_offset"),
-        minor=("control_batches", "codecs", "segments", "producers", "batches"),
+        minor=(
+            "magics", "compressed_bytes", "uncompressed_bytes", "transactional_batches", "first_timestamp",
+            "last_timestamp", "control_batches", "codecs", "segments", "producers", "batches",
+        ),
     ),
 }  # fmt: skip
 
@@ -82,14 +90,15 @@ def register(app: typer.Typer) -> None:
     app.command("dump", short_help="Print what brokers' log directories hold.")(dump)
 
 
+@grouped(*given.GROUPS)
 def dump(
     paths: given.Paths = None,
     files: given.Files = None,
-    tier_key: given.TierKeys = None,
-    bootstrap_server: given.BootstrapServer = None,
-    command_config: given.CommandConfig = None,
-    topic: given.Topics = None,
-    partition: given.Partitions = None,
+    tier_key: TierKeysOption = None,
+    bootstrap_server: ClusterOption = None,
+    command_config: ConfigOption = None,
+    topic: TopicOption = None,
+    partition: PartitionsOption = None,
     deep_iteration: given.DeepIteration = False,
     print_data_log: given.PrintDataLog = False,
     skip_record_metadata: given.SkipRecordMetadata = False,
@@ -200,10 +209,7 @@ def dump(
         )
         outcome.end()
 
-    of_files = {"PATH": paths, "--files": files, "--tier-key": tier_key, "--stats": stats, "--max-bytes": max_bytes,
-                "--verify-index-only": verify_index_only, "--index-sanity-check": index_sanity_check}  # fmt: skip
-    of_clusters = {"--command-config": command_config, "--topic": topic, "--partition": partition}
-    given.check_source(bootstrap_server, of_files, of_clusters)
+    check_source(paths or (files and [files]), bootstrap_server)
     if bootstrap_server is not None:
         from kafkawire.cli.dump_cluster import fetched_rows
 

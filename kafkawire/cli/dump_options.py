@@ -6,11 +6,12 @@ import glob
 import os
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from kafkawire.cli import arguments
+from kafkawire.cli.option_groups import CLUSTER, COPIES, Group
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogFile
@@ -23,34 +24,11 @@ Paths = Annotated[
     list[str] | None,
     typer.Argument(metavar="PATH...", help="Log directories, directories of partitions, single files, globs."),
 ]
-TierKeys = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tier-key", metavar="FILE", help="An RSA private key (PEM) of an encrypted tier (KIP-405); can be repeated."
-    ),
-]
 Files = Annotated[
     str | None,
     typer.Option(
         "--files", metavar="FILE,FILE", help="More paths, with commas between them, as kafka-dump-log takes them."
     ),
-]
-
-BootstrapServer = Annotated[
-    str | None,
-    typer.Option(
-        "--bootstrap-server", metavar="HOST:PORT,...", help="Topics of a live cluster, in place of paths: some brokers."
-    ),
-]
-CommandConfig = Annotated[
-    str | None, typer.Option("--command-config", metavar="FILE", help="Client properties, as for Kafka's own tools.")
-]
-Topics = Annotated[
-    list[str] | None, typer.Option("--topic", metavar="NAME", help="Of a live cluster, only this topic; repeatable.")
-]
-Partitions = Annotated[
-    list[int] | None,
-    typer.Option("--partition", min=0, metavar="N", help="Of a live cluster, only this partition; repeatable."),
 ]
 
 # What is shown --------------------------------------------------------------------------------------------------------
@@ -162,17 +140,29 @@ MaxMessageSize = Annotated[
     ),
 ]
 
-
-def check_source(bootstrap_server: str | None, of_files: dict[str, Any], of_clusters: dict[str, Any]) -> None:
-    """A usage error for options that have no effect on what is read.
-
-    Args:
-        of_files, of_clusters: names and values of the options that are for one source alone.
-    """
-    live = bootstrap_server is not None
-    for name, value in (of_files if live else of_clusters).items():
-        if value is not None and value is not False and value != []:
-            raise typer.BadParameter(f"{name} is for {'files' if live else 'a live cluster (--bootstrap-server)'}")
+GROUPS = (
+    Group("Topics of a cluster in place of files", ("bootstrap_server",)),
+    Group("A cluster", ("command_config", "topic", "partition"), (CLUSTER,)),
+    Group("Files", ("files", "tier_key", "max_bytes"), (COPIES,)),
+    Group(
+        "What is shown",
+        (
+            "deep_iteration", "print_data_log", "skip_record_metadata", "no_payloads", "show_secrets",
+            "isolation_level", "transaction",
+        ),
+    ),
+    Group("Instead of rows", ("stats", "verify_index_only", "index_sanity_check"), (COPIES,)),
+    Group("Which records", ("offset", "time", "producer_id", "key", "control")),
+    Group(
+        "How records are decoded",
+        (
+            "offsets_decoder", "transaction_log_decoder", "cluster_metadata_decoder", "remote_log_metadata_decoder",
+            "share_group_state_decoder", "decode", "decode_key", "schemas",
+        ),
+    ),
+    Group("Limits", ("max_message_size",)),
+    Group("What is printed", ("format", "to", "wide", "no_cut")),
+)  # fmt: skip
 
 
 def key_bytes(text: str) -> bytes:

@@ -12,10 +12,13 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import output
-from kafkawire.cli.dump_options import CommandConfig, TierKeys, all_paths, check_source
+from kafkawire.cli.dump_options import all_paths
 from kafkawire.cli.exit_codes import ReadOutcome
+from kafkawire.cli.option_groups import CLUSTER, COPIES, Group, Need, grouped
 from kafkawire.cli.output_file import check_log_output, check_output, open_output
+from kafkawire.cli.source_options import ClusterOption, PathsArgument, ReportOption, TierKeysOption, check_source
 from kafkawire.cli.table import TableView, Views
+from kafkawire.cli.txn_options import ConfigOption
 
 if TYPE_CHECKING:
     from kafkawire.cli.explain_cluster import LiveCopy
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 _MOST = 40  # `offsets.MOST_RANGES`
 _FETCH_BYTES = 64 << 20
+_SHARES = Need("--share-group", "--share-group", lambda values: values["share_group"] is not None)
 
 _STATUS = ("status", "transaction", "control", "coordinator_epoch")
 #: What a table shows of each kind.
@@ -70,11 +74,16 @@ def register(app: typer.Typer) -> None:
     app.command("explain", short_help="What every offset of a partition is: gaps, markers, losses.")(explain)
 
 
+@grouped(
+    Group("What is explained", ("topic", "partition", "offset", "first", "end", "share_group", "partition_history")),
+    Group("Of a share group", ("delivery_count_limit", "dead_letter_topic"), (_SHARES,)),
+    Group("A cluster in place of copies", ("bootstrap_server",)),
+    Group("A cluster", ("command_config", "fetch_bytes"), (CLUSTER,)),
+    Group("Copies", ("tier_key",), (COPIES,)),
+    Group("What is printed", ("max_ranges", "equal_records", "report", "format", "to", "wide", "no_cut")),
+)
 def explain(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PATH...]", help="Log directories, tiers, and folders that hold several."),
-    ] = None,
+    paths: PathsArgument = None,
     topic: Annotated[str | None, typer.Option(metavar="NAME", help="The topic.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, metavar="N", help="The partition of it.")] = None,
     share_group: Annotated[
@@ -112,7 +121,7 @@ def explain(
             min=1,
             max=32_767,
             metavar="N",
-            help="Of a share group: group.share.delivery.count.limit of the brokers' server.properties.",
+            help="group.share.delivery.count.limit of the brokers' server.properties.",
         ),
     ] = None,
     dead_letter_topic: Annotated[
@@ -120,16 +129,11 @@ def explain(
         typer.Option(
             "--dead-letter-topic",
             metavar="NAME",
-            help="Of a share group: its dead-letter topic; default: its property.",
+            help="Its dead-letter topic; default: its property.",
         ),
     ] = None,
-    bootstrap_server: Annotated[
-        str | None,
-        typer.Option(
-            "--bootstrap-server", metavar="HOST:PORT,...", help="Some brokers of a live cluster, in place of paths."
-        ),
-    ] = None,
-    command_config: CommandConfig = None,
+    bootstrap_server: ClusterOption = None,
+    command_config: ConfigOption = None,
     fetch_bytes: Annotated[
         int | None,
         typer.Option(
@@ -137,11 +141,11 @@ def explain(
             min=1,
             max=1 << 40,
             metavar="BYTES",
-            help="Of a live cluster: fetch at most this much of a partition; default: 64 MiB.",
+            help="Fetch at most this much of a partition; default: 64 MiB.",
         ),
     ] = None,
-    tier_key: TierKeys = None,
-    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
+    tier_key: TierKeysOption = None,
+    report: ReportOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
@@ -159,7 +163,7 @@ def explain(
       kafkawire explain /copies/broker-* /copies/tier --topic orders --partition 0 --offset 4711
     A share group: what became of each record, and the story of one:
       kafkawire explain /copies/broker-* --share-group workers
-      kafkawire explain /copies/broker-* --share-group workers --topic orders --partition 0 --offset 4711
+      kafkawire explain /copies/broker-* --share-group workers --topic orders --partition 0 --offset 6
     The same of a cluster:
       kafkawire explain --bootstrap-server 127.0.0.1:9092 --share-group workers
     Who led a partition, and which elections were unclean:
@@ -183,11 +187,7 @@ def explain(
             raise typer.BadParameter("--offset needs --topic and --partition")
         from kafkawire.cli.explain_shares import copied, live_shares, print_shares
 
-        check_source(
-            bootstrap_server,
-            {"PATH": paths, "--tier-key": tier_key},
-            {"--command-config": command_config, "--fetch-bytes": fetch_bytes},
-        )
+        check_source(paths, bootstrap_server)
         of_group = share_group, topic, partition, delivery_count_limit, dead_letter_topic
         if bootstrap_server is not None:
             check_output(to, [command_config])
@@ -199,11 +199,6 @@ def explain(
             shares, gaps = copied(chosen, tier_key or (), *of_group)
         print_shares(shares, gaps, offset, max_ranges or None, format=format, to=to, wide=wide, no_cut=no_cut)
         return
-    for option, value in {
-        "--delivery-count-limit": delivery_count_limit, "--dead-letter-topic": dead_letter_topic,
-    }.items():  # fmt: skip
-        if value is not None:
-            raise typer.BadParameter(f"{option} needs --share-group")
     if topic is None or partition is None:
         raise typer.BadParameter("give --topic and --partition, or --share-group")
     if partition_history:
@@ -231,11 +226,7 @@ def explain(
         raise typer.BadParameter(f"--report and --output are both {report}")
     if end is not None and (first or 0) >= end:
         raise typer.BadParameter(f"no offset is in {first or 0} to {end}: --from must be below --to")
-    check_source(
-        bootstrap_server,
-        {"PATH": paths, "--tier-key": tier_key},
-        {"--command-config": command_config, "--fetch-bytes": fetch_bytes},
-    )
+    check_source(paths, bootstrap_server)
     with ExitStack() as stack:
         live: LiveCopy | None = None
         if bootstrap_server is not None:

@@ -10,8 +10,9 @@ from msgspec import structs
 
 from kafkawire import rows
 from kafkawire.cli import exit_codes, output
-from kafkawire.cli.formatting import brief, collapsed, counted, printable
+from kafkawire.cli.formatting import brief, collapsed, counted, printable, wrapped
 from kafkawire.cli.output import Format, PrintedFormat
+from kafkawire.cli.table import table_width
 
 #: What `find-hanging` prints where nothing was found: an all-clear, and a result that is none.
 NOTHING_HANGS, NONE_FOUND = "No transaction hangs.", "None found"
@@ -32,9 +33,17 @@ class AuditAnswer(rows.Audit, frozen=True, kw_only=True):
     outcome: rows.Outcome
 
 
-def print_line(text: str) -> None:
-    """Prints a line of text, made harmless; with runs of one escape counted."""
-    typer.echo(collapsed(printable(text)).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+def print_line(text: str, *, whole: bool = False) -> None:
+    """Prints a line of text, made harmless; with runs of one escape counted.
+
+    Args:
+        text: the line. Where lines have a width (as of tables), prose goes on below its first word.
+        whole: what is no prose stays on one line, as commands do.
+    """
+    safe = collapsed(printable(text))
+    width = table_width(terminal=sys.stdout.isatty(), wide=whole)
+    for line in wrapped(safe, width):
+        typer.echo(line.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
 def chosen_format(format: Format | PrintedFormat | None) -> Format:
@@ -112,7 +121,8 @@ def explain_one(finding: rows.Finding, where: str = "", *, action: bool = True) 
     from kafkawire.transactions.impact.impact_text import sentences, shown_records
     from kafkawire.transactions.verdict.causes import described
 
-    print_line(f"{where}{place_of(finding)}: {finding.verdict}, {finding.reason}{blocked_since(finding)}")
+    verdict = "stuck" if finding.reason == "stuck_prepare" else finding.verdict  # which is of its own, for a reader
+    print_line(f"{where}{place_of(finding)}: {verdict}, {finding.reason}{blocked_since(finding)}")
     for sentence in (*finding.evidence, *described(finding.cause), *sentences(finding), *shown_records(finding)):
         print_line(f"  - {brief(sentence)}")
     for sentence in premises(finding):

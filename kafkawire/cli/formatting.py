@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from functools import cache
 from typing import Any
 from unicodedata import category
@@ -21,6 +23,7 @@ __all__ = [
     "printable",
     "printable_characters",
     "values_of",
+    "wrapped",
 ]
 
 
@@ -32,6 +35,21 @@ def counted(number: int, noun: str) -> str:
 def and_more(count: int) -> str:
     """What follows the first of `count` texts: ` (and 2 more)`; empty where there is no other."""
     return f" (and {count - 1} more)" if count > 1 else ""
+
+
+#: What is copied from a line, and what stands in front of prose.
+_COMMAND = re.compile(r"(?:kafkawire|kafka-transactions\.sh) [a-z-]+ ")
+_BULLET = re.compile(r"\s*(?:(?:-|=>) )?")
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Prose on lines of `width` columns, those below the first as far in as its first word. A line with a command stays
+    whole, and so does a word: both are copied."""
+    if len(text) <= width or _COMMAND.search(text):
+        return [text]
+    bullet = _BULLET.match(text)
+    indent = " " * min(len(bullet[0]) if bullet else 0, width // 2)
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def plain(value: Any) -> object:

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.cli import exit_codes, output
-from kafkawire.cli.arguments import InputError, check_clock
-from kafkawire.cli.dump_options import TierKeys
+from kafkawire.cli.arguments import InputError
 from kafkawire.cli.findings import chosen_format
+from kafkawire.cli.option_groups import CLUSTER, COPIES, Group, grouped
 from kafkawire.cli.output import Format
+from kafkawire.cli.source_options import AsOfOption, ClusterOption, PathsArgument, TierKeysOption, check_source
 from kafkawire.cli.table import TableView
 from kafkawire.cli.txn_options import (
     ConfigOption,
@@ -61,29 +62,22 @@ def register(app: typer.Typer) -> None:
     app.command("lag", short_help="How many records a group will get, and what holds the rest.")(lag)
 
 
+@grouped(
+    Group("What is counted", ("group", "topic", "bootstrap_server")),
+    Group("A cluster", ("fetch_bytes", "command_config", "timeout"), (CLUSTER,)),
+    Group("Copies", ("as_of", "tier_key"), (COPIES,)),
+)
 def lag(
-    paths: Annotated[
-        list[str] | None, typer.Argument(metavar="[PATH...]", help="Copies of the brokers' log directories.")
-    ] = None,
+    paths: PathsArgument = None,
     group: Annotated[
         list[str] | None,
         typer.Option("--group", metavar="GROUP", help="The group; repeatable. Every group where none is given."),
     ] = None,
     topic: TopicOption = None,
-    bootstrap: Annotated[
-        str | None,
-        typer.Option("--bootstrap-server", metavar="HOST:PORT,...", help="Some brokers of a cluster, instead of PATH."),
-    ] = None,
+    bootstrap_server: ClusterOption = None,
     fetch_bytes: FetchBytesOption = 8 << 20,
-    as_of: Annotated[
-        int | None,
-        typer.Option(
-            callback=check_clock,
-            metavar="MS",
-            help="Of copies: the time from which ages count back, epoch milliseconds.",
-        ),
-    ] = None,
-    tier_key: TierKeys = None,
+    as_of: AsOfOption = None,
+    tier_key: TierKeysOption = None,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
     format: output.PrintedFormatOption = None,
@@ -103,18 +97,11 @@ def lag(
       kafkawire lag /copies/broker-1 /copies/broker-2 --group shipments --topic orders
       kafkawire lag /copies/broker-1 /copies/broker-2
     """
-    if bool(paths) == (bootstrap is not None):
-        raise typer.BadParameter("give copies of log directories (PATH...), or a cluster (--bootstrap-server)")
-    if bootstrap is None:
-        live = {"--command-config": command_config, "--timeout": timeout, "--fetch-bytes": fetch_bytes != 8 << 20}
-        for option, given in live.items():
-            if given:
-                raise typer.BadParameter(f"{option} needs --bootstrap-server")
+    check_source(paths, bootstrap_server)
+    if bootstrap_server is None:
         found, gaps = _copied(paths or [], group, topic, as_of, tier_key or ())
     else:
-        if as_of is not None or tier_key:
-            raise typer.BadParameter("--as-of and --tier-key need copies of log directories")
-        found, gaps = _live(bootstrap, command_config, timeout, group, topic, fetch_bytes)
+        found, gaps = _live(bootstrap_server, command_config, timeout, group, topic, fetch_bytes)
     outcome = exit_codes.ReadOutcome()
     for gap in gaps:
         warn_once(gap)

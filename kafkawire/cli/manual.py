@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from kafkawire.cli import option_groups
+
 #: What the help of no command states: sections of names and their meaning.
 _ENDING = {
     "EXIT STATUS": {
@@ -73,10 +75,12 @@ def _command(command: Any, context: Any) -> list[str]:
 
 
 def _options(command: Any, context: Any) -> Iterator[str]:
-    for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record and "--help" not in record[0]:
-            yield from _entry(*record)
+    for heading, records in option_groups.sections(command, context):
+        if option_groups.groups_of(command) and heading != "Arguments":
+            yield from (".PP", f".I {_text(heading)}")
+        for record in records:
+            if "--help" not in record[0]:
+                yield from _entry(*record)
 
 
 def _entry(name: str, meaning: str) -> tuple[str, str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,20 +31,6 @@ ConfOption = Annotated[
     list[str] | None,
     typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark, spark.executor.memory=4g; can be repeated."),
 ]
-
-
-def check_engine(engine: Engine, of_spark: dict[str, Any], of_local: dict[str, Any] | None = None) -> None:
-    """A usage error for options that are of the other engine.
-
-    Args:
-        of_spark, of_local: names and values of the options that are for one engine alone.
-    """
-    for option, given in of_spark.items() if engine is Engine.local else ():
-        if given:
-            raise typer.BadParameter(f"{option} needs --engine spark")
-    for option, given in (of_local or {}).items() if engine is Engine.spark else ():
-        if given:
-            raise typer.BadParameter(f"{option} needs --engine local")
 
 
 def spark_settings(conf: list[str] | None) -> dict[str, str]:

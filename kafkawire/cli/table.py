@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from kafkawire.cli.formatting import brief, counted, plain, printable
+from kafkawire.cli.formatting import brief, counted, plain, printable, wrapped
 from kafkawire.cli.table_rows import TableRow, TableRows
 
 
@@ -136,10 +136,15 @@ def tables(
             title, first = file, False
     more = found.rest()
     if more:
-        yield f"\nThe first {MOST_ROWS:,} rows; {counted(more, 'more row')}: --format jsonl prints all.\n"
+        yield _below(f"The first {MOST_ROWS:,} rows; {counted(more, 'more row')}: --format jsonl prints all.", width)
     note = _note(list(left_out), shortened=shortened)
     if note:
-        yield f"\n{note}\n"
+        yield _below(note, width)
+
+
+def _below(sentence: str, width: int) -> str:
+    """A sentence below a table."""
+    return "\n" + "".join(f"{line}\n" for line in wrapped(sentence, width))
 
 
 def _note(left_out: Sequence[str], *, shortened: bool) -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.cli import findings, output
 from kafkawire.cli.findings import print_line
+from kafkawire.cli.option_groups import Group, grouped
 from kafkawire.cli.output import Format
 from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
 from kafkawire.cli.txn_ending import (
@@ -87,6 +88,14 @@ def _see_force_terminate(transactional_id: str | None) -> None:
         )
 
 
+@grouped(
+    Group("Which transaction", ("topic", "partition", "start_offset", "producer_id", "producer_epoch",
+                                "coordinator_epoch", "all_hanging")),
+    Group("Whether and how it is aborted", ("dry_run", "yes", "force", "audit_log")),
+    Group("How it is judged", ("max_transaction_timeout", "confirm_after")),
+    Group("The cluster", ("bootstrap", "command_config", "timeout")),
+    Group("What is printed", ("format",)),
+)  # fmt: skip
 def abort(
     bootstrap: BootstrapOption,
     topic: Annotated[

@@ -9,6 +9,7 @@ import typer
 from kafkawire.cli import output, txn_producers
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.output_file import check_output
+from kafkawire.cli.source_options import PartitionsOption
 from kafkawire.cli.table import TableView
 from kafkawire.cli.txn_options import (
     BootstrapOption,
@@ -53,9 +54,7 @@ def describe(
         list[str] | None,
         typer.Option("--topic", metavar="NAME", help="Instead: the transactions that are open in it; repeatable."),
     ] = None,
-    partition: Annotated[
-        list[int] | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition; repeatable.")
-    ] = None,
+    partition: PartitionsOption = None,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
     format: output.FormatOption = None,

@@ -94,8 +94,8 @@ def ask_leave(question: str, *, yes: bool) -> None:
 def show_call(call: PreparedRequest) -> None:
     """Prints a request: decoded, in hex, and to whom."""
     print_line(f"{call.api} v{call.version} to broker {call.broker_id} ({call.address}):")
-    print_line(f"  {json_bytes(call.body).decode()}")
-    print_line(f"  in hex {call.hex}")
+    print_line(f"  {json_bytes(call.body).decode()}", whole=True)
+    print_line(f"  in hex {call.hex}", whole=True)
 
 
 def check_reason(force: str | None) -> None:

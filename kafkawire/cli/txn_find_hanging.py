@@ -26,7 +26,9 @@ from kafkawire.cli.findings import (
     print_missing,
     print_none_found,
 )
+from kafkawire.cli.option_groups import Group, grouped
 from kafkawire.cli.output import Format
+from kafkawire.cli.source_options import PartitionsOption
 from kafkawire.cli.table import TableView
 from kafkawire.cli.txn_options import (
     BLOCKED_AFTER,
@@ -95,12 +97,16 @@ VIEW = TableView(
 )
 
 
+@grouped(
+    Group("Which transactions", ("topic", "partition", "group", "broker_id", "all_")),
+    Group("How they are judged", ("max_transaction_timeout", "confirm_after", "blocked_after")),
+    Group("The cluster", ("bootstrap", "command_config", "timeout", "fetch_bytes")),
+    Group("What is printed", ("show_records", "format", "wide", "no_cut")),
+)
 def find_hanging(
     bootstrap: BootstrapOption,
     topic: TopicOption = None,
-    partition: Annotated[
-        list[int] | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition; repeatable.")
-    ] = None,
+    partition: PartitionsOption = None,
     group: Annotated[
         str | None,
         typer.Option(

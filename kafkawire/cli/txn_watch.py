@@ -13,6 +13,7 @@ from kafkawire.cli import findings, output
 from kafkawire.cli.arguments import parse_address
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.metrics_server import MetricsEndpoint, serving
+from kafkawire.cli.option_groups import Group, Need, grouped
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_output, open_output
 from kafkawire.cli.txn_options import (
@@ -40,7 +41,24 @@ ListenOption = Annotated[
     typer.Option("--listen", metavar="[HOST:]PORT", help="Serve metrics there; HOST is 127.0.0.1 unless it is given."),
 ]
 
+_LISTEN = Need("--listen", "--listen", lambda values: values["listen"] is not None)
+_METRICS = Need(
+    "--listen or --textfile",
+    "--listen or --textfile",
+    lambda values: values["listen"] is not None or values["textfile"] is not None,
+)
 
+
+@grouped(
+    Group("Which transactions", ("topic", "broker_id", "all_")),
+    Group("How they are judged", ("max_transaction_timeout", "confirm_after", "blocked_after")),
+    Group("When", ("interval", "once")),
+    Group("Metrics", ("listen", "textfile")),
+    Group("Metrics of groups", ("lag",), (_METRICS,)),
+    Group("The server of metrics", ("web_config",), (_LISTEN,)),
+    Group("The cluster", ("bootstrap", "command_config", "timeout", "fetch_bytes")),
+    Group("What is printed", ("every_poll",)),
+)
 def watch(
     bootstrap: BootstrapOption,
     topic: TopicOption = None,
@@ -103,10 +121,6 @@ def watch(
 
     if once and listen is not None:
         raise typer.BadParameter("--once serves nothing: give --listen or --once", param_hint="--listen")
-    if web_config is not None and listen is None:
-        raise typer.BadParameter("it is for what --listen serves", param_hint="--web-config")
-    if lag and listen is None and textfile is None:
-        raise typer.BadParameter("it is for metrics: --listen or --textfile", param_hint="--lag")
     if textfile is not None:
         check_output(textfile, [command_config, web_config], "--textfile")
     address = None if listen is None else parse_address(listen)

@@ -10,12 +10,20 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import exit_codes, output
-from kafkawire.cli.arguments import MINUTE_MS, InputError, check_clock
-from kafkawire.cli.dump_options import TierKeys
+from kafkawire.cli.arguments import MINUTE_MS, InputError
 from kafkawire.cli.findings import chosen_format, print_line
 from kafkawire.cli.formatting import brief, printable
+from kafkawire.cli.option_groups import CLUSTER, COPIES, Group, grouped
 from kafkawire.cli.output import Format
 from kafkawire.cli.progress import progress, total_size
+from kafkawire.cli.source_options import (
+    AsOfOption,
+    ClusterOption,
+    PartitionsOption,
+    StatePartitionsOption,
+    TierKeysOption,
+    check_source,
+)
 from kafkawire.cli.txn_options import (
     BLOCKED_AFTER,
     BlockedAfterOption,
@@ -42,6 +50,15 @@ def register(app: typer.Typer) -> None:
     app.command("why", short_help="What blocks a group, a topic or an id, until when, what to run.")(why)
 
 
+@grouped(
+    Group("About whom: one of these", ("group", "topic", "partition", "transactional_id", "producer_id")),
+    Group("What is asked", ("history", "longest")),
+    Group("A cluster in place of copies", ("bootstrap_server",)),
+    Group("A cluster", ("command_config", "timeout", "confirm_after", "fetch_bytes"), (CLUSTER,)),
+    Group("Copies", ("tier_key", "as_of", "txn_partitions"), (COPIES,)),
+    Group("How it is judged", ("blocked_after", "max_transaction_timeout")),
+    Group("What is printed", ("evidence", "format")),
+)
 def why(
     what: Annotated[
         list[str] | None,
@@ -52,19 +69,14 @@ def why(
     ] = None,
     group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="What blocks this group.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="What blocks this topic.")] = None,
-    partition: Annotated[
-        list[int] | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition; repeatable.")
-    ] = None,
+    partition: PartitionsOption = None,
     transactional_id: Annotated[
         str | None, typer.Option("--transactional-id", metavar="ID", help="What this id holds, and waits for.")
     ] = None,
     producer_id: Annotated[
         int | None, typer.Option("--producer-id", min=0, metavar="N", help="Likewise, by its producer id.")
     ] = None,
-    bootstrap: Annotated[
-        str | None,
-        typer.Option("--bootstrap-server", metavar="HOST:PORT,...", help="Some brokers of a cluster, instead of PATH."),
-    ] = None,
+    bootstrap_server: ClusterOption = None,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Print what each answer rests on, and all commands.")
     ] = False,
@@ -85,24 +97,9 @@ def why(
     confirm_after: ConfirmOption = 1.0,
     blocked_after: BlockedAfterOption = BLOCKED_AFTER,
     fetch_bytes: FetchBytesOption = 8 << 20,
-    as_of: Annotated[
-        int | None,
-        typer.Option(
-            callback=check_clock,
-            metavar="MS",
-            help="Of copies: count ages up to this time, epoch milliseconds; by default the newest of a broker.",
-        ),
-    ] = None,
-    txn_partitions: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=100_000,  # `transactions.cluster.cluster_metadata.MOST_PARTITIONS`
-            metavar="N",
-            help="Of copies: partitions of __transaction_state; default: from the metadata log, or else 50.",
-        ),
-    ] = None,
-    tier_key: TierKeys = None,
+    as_of: AsOfOption = None,
+    txn_partitions: StatePartitionsOption = None,
+    tier_key: TierKeysOption = None,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
     format: output.PrintedFormatOption = None,
@@ -130,12 +127,11 @@ def why(
     chosen = chosen_format(format)
     given = list(what or ())
     if subject is None:
-        words = _words(given, bootstrap, chosen)
+        words = _words(given, bootstrap_server, chosen)
         if words is None:
             return
         subject, given = words, []
-    if bool(given) == (bootstrap is not None):
-        raise typer.BadParameter("give copies of log directories (PATH...), or a cluster (--bootstrap-server)")
+    check_source(given, bootstrap_server)
     if longest is not None:
         if subject.topic is None or history:
             raise typer.BadParameter("--longest needs --topic, and goes not with --history", param_hint="--longest")
@@ -143,7 +139,9 @@ def why(
             raise typer.BadParameter("--longest goes with none of --evidence, --as-of and --max-transaction-timeout")
         from kafkawire.cli.why_longest import print_longest
 
-        print_longest(given, bootstrap, command_config, timeout, subject, longest, fetch_bytes, chosen, tier_key or ())
+        print_longest(
+            given, bootstrap_server, command_config, timeout, subject, longest, fetch_bytes, chosen, tier_key or ()
+        )
         return
     if history:
         if subject.group is None and subject.transactional_id is None:
@@ -152,13 +150,9 @@ def why(
             raise typer.BadParameter("--history goes with none of --evidence, --as-of and --max-transaction-timeout")
         from kafkawire.cli.why_history import print_history
 
-        print_history(given, bootstrap, command_config, timeout, subject, fetch_bytes, chosen, tier_key or ())
+        print_history(given, bootstrap_server, command_config, timeout, subject, fetch_bytes, chosen, tier_key or ())
         return
-    if bootstrap is None:
-        _refuse_live({
-            "--command-config": command_config is not None, "--timeout": timeout is not None,
-            "--confirm-after": confirm_after != 1.0, "--fetch-bytes": fetch_bytes != 8 << 20,
-        })  # fmt: skip
+    if bootstrap_server is None:
         settings = Settings(
             as_of=as_of,
             max_timeout_ms=None if max_transaction_timeout is None else max_transaction_timeout * MINUTE_MS,
@@ -167,10 +161,13 @@ def why(
         )
         found = _copied(given, subject, settings, tier_key or ())
     else:
-        if as_of is not None or tier_key or txn_partitions is not None:
-            raise typer.BadParameter("--as-of, --tier-key and --txn-partitions need copies of log directories")
         search = make_search(
-            bootstrap, command_config, max_transaction_timeout, confirm_after, blocked_after, fetch_bytes=fetch_bytes
+            bootstrap_server,
+            command_config,
+            max_transaction_timeout,
+            confirm_after,
+            blocked_after,
+            fetch_bytes=fetch_bytes,
         )
         asked, counting = subject, Counting()
 
@@ -179,7 +176,7 @@ def why(
 
             return await read_why(admin.cluster, asked, search, counting.advance)
 
-        found = with_admin(bootstrap, command_config, timeout, ask, counting)
+        found = with_admin(bootstrap_server, command_config, timeout, ask, counting)
         warn_of_limit(found.read.settings)
     if chosen is Format.table:
         _print(found, evidence=evidence)
@@ -210,12 +207,6 @@ def _subject(
         transactional_id=transactional_id,
         producer_id=producer_id,
     )
-
-
-def _refuse_live(given: dict[str, bool]) -> None:
-    for option, is_given in given.items():
-        if is_given:
-            raise typer.BadParameter(f"{option} needs --bootstrap-server")
 
 
 # Words ---------------------------------------------------------------------------------------------------------------

@@ -13,10 +13,13 @@ import typer
 from kafkawire import rows
 from kafkawire.cli import capture_options, exit_codes, output
 from kafkawire.cli.capture_summary import FileNotes
-from kafkawire.cli.dump_options import CommandConfig, TierKeys, all_paths, check_source
+from kafkawire.cli.dump_options import all_paths
+from kafkawire.cli.option_groups import CLUSTER, LOCAL, SPARK, Group, Need, grouped
 from kafkawire.cli.output_file import check_log_output, open_output
-from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, MasterOption, check_engine, spark_settings
+from kafkawire.cli.source_options import ClusterOption, ReportOption, TierKeysOption
+from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, MasterOption, spark_settings
 from kafkawire.cli.table import TableView, Views
+from kafkawire.cli.txn_options import ConfigOption
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from kafkawire.witness.held_side import HeldSide
 
 _MOST = 1000  # `witness.MOST_ANOMALIES`
+_LOGS = Need("--logs", "--logs", lambda values: values["bootstrap_server"] is None)
 #: The counts of what breaks a promise.
 _FOUND = ("anomalies", "read_anomalies", "transaction_anomalies", "order_anomalies", "commit_anomalies")
 
@@ -116,6 +120,15 @@ def register(app: typer.Typer) -> None:
     app.command("witness", short_help="Was each batch delivered exactly once? Captures against logs.")(witness)
 
 
+@grouped(
+    Group("What was sent", ("captures", "keylog", "decode_as")),
+    Group("What is held: one of these, and how it is joined", ("logs", "engine")),
+    Group("Logs", ("tier_key",), (_LOGS,)),
+    Group("A cluster in place of logs, as it is now", ("bootstrap_server",), (LOCAL,)),
+    Group("A cluster", ("command_config",), (CLUSTER,)),
+    Group("A Spark job", ("master", "conf"), (SPARK,)),
+    Group("What is printed", ("max_anomalies", "report", "format", "to", "wide", "no_cut")),
+)
 def witness(
     captures: Annotated[
         list[str],
@@ -132,22 +145,15 @@ def witness(
             "--logs", metavar="PATH", help="A log directory, a tier, or a folder of several. May be repeated."
         ),
     ] = None,
-    bootstrap_server: Annotated[
-        str | None,
-        typer.Option(
-            "--bootstrap-server",
-            metavar="HOST:PORT,...",
-            help="A live cluster in place of --logs: what its leaders hold now.",
-        ),
-    ] = None,
-    command_config: CommandConfig = None,
+    bootstrap_server: ClusterOption = None,
+    command_config: ConfigOption = None,
     max_anomalies: Annotated[
         int, typer.Option(min=0, metavar="N", help="Anomalies that are listed, at most; all are counted.")
     ] = _MOST,
     keylog: capture_options.Keylog = None,
     decode_as: capture_options.DecodeAs = None,
-    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
-    tier_key: TierKeys = None,
+    report: ReportOption = None,
+    tier_key: TierKeysOption = None,
     engine: EngineOption = Engine.local,
     master: MasterOption = None,
     conf: ConfOption = None,
@@ -178,14 +184,12 @@ def witness(
 
     if (bootstrap_server is None) == (not logs):
         raise typer.BadParameter("one of --logs and --bootstrap-server is needed")
-    check_source(bootstrap_server, {"--tier-key": tier_key}, {"--command-config": command_config})
     paths = all_paths(logs, None) if logs else []
     check_log_output(to, [*paths, *captures, *(keylog or ()), *(tier_key or ()), *filter(None, [command_config])])
     for path in keylog or ():
         if not os.access(path, os.R_OK) or os.path.isdir(path):
             raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")
     rules = capture_options.checked_rules(decode_as)
-    check_engine(engine, {"--master": master, "--conf": conf}, {"--bootstrap-server": bootstrap_server})
     spark_conf = spark_settings(conf)
     notes = FileNotes()
     if report is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -214,7 +214,8 @@ def headline(audit: Audit) -> str:
     severities = severities_of(audit)
     missing = ", and not everything could be read" if incomplete(audit) else ""
     if severities["hanging"]:
-        return count(severities["hanging"], "hanging transaction") + missing
+        stuck = f", {severities['stuck']} stuck" if severities["stuck"] else ""
+        return count(severities["hanging"], "hanging transaction") + stuck + missing
     unjudged = sum(severity(finding) == "blocked" and finding.verdict == "unknown" for finding in audit.findings)
     unjudged += severities["unknown"]
     doubt = missing or (f", and {unjudged} could not be judged" if unjudged else "")
@@ -265,19 +266,23 @@ _COMMAND = re.compile(r"(?:(?P<why>[^:]*): )??(?P<command>(?P<tool>kafkawire|kaf
 
 
 def what_to_do(finding: Finding) -> tuple[str | None, str]:
-    """The command to run, or None, and advice: how to run it, or why there is none."""
+    """The command to run, or None, and advice: why to run it, or why there is none."""
     action = finding.action or "none"
     if action.startswith("none"):
         return None, _sentence("Nothing" + action.removeprefix("none"))
     named = _COMMAND.fullmatch(action)
     if named is None:
         return None, _sentence(action)
-    advice = [_sentence(named["why"])] if named["why"] else []
-    if "HOST:PORT" in action:
-        advice.append("Replace HOST:PORT by a broker's address.")
-    if named["tool"] == "kafkawire":
-        advice.append("It judges again before it acts, aborts in this partition only, and verifies the result.")
-    return named["command"], " ".join(advice)
+    return named["command"], _sentence(named["why"]) if named["why"] else ""
+
+
+def command_notes(commands: Iterable[str]) -> Iterator[str]:
+    """What holds of all commands, as sentences: once, however many there are."""
+    given = list(commands)
+    if any("HOST:PORT" in one for one in given):
+        yield "Replace HOST:PORT in commands by a broker's address."
+    if any(one.startswith("kafkawire txn abort ") for one in given):
+        yield "An abort judges again before it acts, aborts in its partition only, and verifies the result."
 
 
 def _sentence(text: str) -> str:

@@ -23,6 +23,7 @@ from kafkawire.report.descriptions import (
     SEVERITY_NAMES,
     Reason,
     by_severity,
+    command_notes,
     coordinator_state,
     coverage,
     headline,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 #: Limits: findings with a section of their own, findings listed on the first screen, partitions with a chart. Tables
 #: have more.
 MOST_CARDS = 30
-MOST_FIRST = 6
+MOST_FIRST = 5
 MOST_CHARTS = 8
 
 
@@ -61,7 +62,7 @@ class Member(msgspec.Struct, frozen=True):
     Attributes:
         waiting: number of offsets behind it that readers wait for.
         command: the command to run; None if there is none.
-        advice: how to run the command, or why there is none.
+        advice: why to run the command, or why there is none.
         impact: sentences on what it holds back, and what an abort would hide. `cause`: on why it happened.
         cause_anchor: the HTML id of its cause's remedy; None where there is none.
     """
@@ -83,6 +84,7 @@ class Card(msgspec.Struct, frozen=True):
         anchor: the HTML id of its section.
         members: the findings, the most severe first.
         waiting: number of offsets behind them that readers wait for.
+        explained: whether this is the first section of its reason, which says what it means.
     """
 
     anchor: str
@@ -91,6 +93,7 @@ class Card(msgspec.Struct, frozen=True):
     reason: Reason
     waiting: int
     members: list[Member]
+    explained: bool
 
     @property
     def finding(self) -> Finding:
@@ -134,6 +137,7 @@ def render(audit: Audit, offsets: Iterable[Row] = ()) -> str:
         coverage=coverage(audit.read),
         tally=[(word, SEVERITY_NAMES[word], severities[word]) for word in SEVERITIES if severities[word]],
         cards=cards,
+        notes=list(command_notes(one.command for card in cards for one in card.members if one.command is not None)),
         more_cards=len(notable) - len(of_finding),
         remedies=remedies,
         partition_charts=drawn[:MOST_CHARTS],
@@ -170,6 +174,7 @@ def _page(template: str, **content: object) -> str:
     """A page with the style and the script, and their hashes."""
     style, script = _template("report.css"), _template("report.js")
     hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
+    content = {"cards": [], **content}  # pages without findings fold nothing
     return _environment().get_template(template).render(style=style, script=script, **hashes, **content)
 
 
@@ -179,6 +184,7 @@ def _cards(notable: list[Finding], as_of: int | None, remedies: Mapping[str, str
     for finding in notable[:MOST_CARDS]:
         key = finding.cluster_id, finding.topic, finding.partition, finding.reason, severity(finding)
         grouped.setdefault(key, []).append(finding)
+    first = {found[0].reason: position for position, found in reversed(list(enumerate(grouped.values(), 1)))}
     return [
         Card(
             anchor=f"finding-{position}",
@@ -187,6 +193,7 @@ def _cards(notable: list[Finding], as_of: int | None, remedies: Mapping[str, str
             reason=reason_of(found[0]),
             waiting=max(map(waiting_offsets, found)),
             members=[_member(finding, as_of, remedies) for finding in found],
+            explained=first[found[0].reason] == position,
         )
         for position, found in enumerate(grouped.values(), 1)
     ]

@@ -94,7 +94,7 @@ def test_the_headline_names_what_blocks_readers(run: Run, blocked: MockBroker) -
         (("logs", "--command-config", "f"), "--command-config needs --bootstrap-server"),
         (("--bootstrap-server", "h:1", "--jobs", "2"), "--jobs needs log directories"),
         (("--bootstrap-server", "h:1", "--engine", "spark", "--resume", "file"), "--resume needs --engine local"),
-        (("--bootstrap-server", "h:1", "--engine", "spark", "--save", "lake"), "--save and --save-as-table need log"),
+        (("--bootstrap-server", "h:1", "--engine", "spark", "--save", "lake"), "--save needs log directories"),
         (("--bootstrap-server", "h:1", "--since", "17"), "of seconds, multiply by 1000"),
     ],
 )

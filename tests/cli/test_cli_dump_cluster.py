@@ -120,11 +120,11 @@ def test_what_cannot_be_read_has_a_row_and_exit_code_4(run: Run, broker: MockBro
     [
         (("--topic", "order"), 1, "--topic: there is no topic 'order'"),
         (("--topic", "orders", "--partition", "7"), 1, "--partition: no topic has a partition 7"),
-        (("--stats",), 2, "--stats is for files"),
-        (("--max-bytes", "5"), 2, "--max-bytes is for files"),
-        (("--verify-index-only",), 2, "--verify-index-only is for files"),
-        ((".",), 2, "PATH is for files"),
-        (("--files", "a"), 2, "--files is for files"),
+        (("--stats",), 2, "--stats needs log directories"),
+        (("--max-bytes", "5"), 2, "--max-bytes needs log directories"),
+        (("--verify-index-only",), 2, "--verify-index-only needs log directories"),
+        ((".",), 2, "give log directories (PATH...), or a cluster"),
+        (("--files", "a"), 2, "--files needs log directories"),
     ],
 )
 def test_what_has_no_effect_is_refused(
@@ -137,7 +137,7 @@ def test_what_has_no_effect_is_refused(
 def test_options_of_clusters_are_refused_for_files(run: Run) -> None:
     done = run("dump", ".", "--topic", "orders")
     assert done.code == 2
-    assert "--topic is for a live cluster" in done.err
+    assert "--topic needs --bootstrap-server" in done.err
 
 
 def test_no_broker_is_one_line(run: Run) -> None:

@@ -1,5 +1,5 @@
-"""Every command that output, reports and pages print is one that runs as it stands: it is parsed word for word, with
-options that exist, valid values, and nothing missing. Commands of live answers are run in `test_cli_why_broker.py`."""
+"""Every command that output, reports and pages print is parsed word for word: options that exist, valid values, and
+nothing missing. They are run in `test_cli_printed_run.py`, and those of live answers in `test_cli_why_broker.py`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ import pytest
 
 from kafkawire.transactions.blocking.blocker_text import WIDTH, unwrapped, wrapped_command
 from kafkawire.transactions.commands import Reach
-from tests.cli.runner import Run
 from tests.docs.guide import ROOT, parse
-from tests.recorded_clusters import STOPPED
 
 _COMMAND = re.compile(
     r"""(?:^|\n|=>\ |run\ +|\$\ |:\ |"|<code>|>)
@@ -71,24 +69,6 @@ def test_golden_files_alerts_and_dashboards_print_commands_that_are_valid() -> N
             wrong.append((str(path), command, str(error)))
     assert wrong == []
     assert len(found) > 10
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("copy", STOPPED, ids=str)
-def test_commands_of_answers_on_recorded_clusters_are_valid(run: Run, copy: object) -> None:
-    """Of every configuration of a cluster: audit and why, as tables; what verdicts depended on is in the command."""
-    path, options = getattr(copy, "path", None), getattr(copy, "options", [])
-    limit = ("--max-transaction-timeout", 3)
-    text = run("audit", path, *options, *limit, "--format", "table").text
-    topics = {one[0] for one in getattr(copy, "left_open", dict)("hanging")}
-    for topic in sorted(topics):
-        text += run("why", path, "--topic", topic, *options, *limit, "--format", "table").text
-    found = list(printed(text))
-    assert len(found) > len(topics)
-    for command in found:
-        check(command)
-        if re.match(r"kafkawire txn (abort|force-terminate)", command):
-            assert "--max-transaction-timeout 3" in command
 
 
 @pytest.mark.parametrize("name", ["orders", "it's", "a b", "$(rm -rf x)", "-x", "'", '"', "a\\b", "x" * 300])

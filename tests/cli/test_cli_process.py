@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -206,3 +207,22 @@ def test_requested_backend_is_loaded_or_an_error() -> None:
     result = kafkawire("--version", env={**os.environ, "KAFKAWIRE_BACKEND": "x"})
     assert result.returncode == 1
     assert result.stderr.startswith(b"error: KAFKAWIRE_BACKEND='x' is neither")
+
+
+def names_command(line: str) -> bool:
+    return "kafkawire " in line or "kafka-transactions.sh " in line
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("audit", "examples/kafka-logs/three-nodes"),
+        ("why", "examples/kafka-logs/three-nodes", "--topic", "payments", "--evidence"),
+    ],
+)
+def test_prose_on_a_terminal_wraps_to_its_width(arguments: tuple[str, ...]) -> None:
+    """All but commands, which are copied, and what has no blank: a path."""
+    shown = re.sub(r"\x1b\[[0-9?]*[A-Za-z]", "", on_a_terminal(*arguments)).rpartition("━")[2]  # below the progress
+    wide = [line for line in shown.splitlines() if len(line) > 80]
+    assert [line for line in wide if " " in line.strip().removeprefix("- ") and not names_command(line)] == []
+    assert any(line.startswith("    ") for line in shown.splitlines())

@@ -120,9 +120,12 @@ async def revoke_all(admin: Admin, user: str) -> None:
     assert {result.error_code for result in answer.filter_results} == {0}, answer
 
 
-async def commit_offsets(admin: Admin, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+async def commit_offsets(admin: Admin, group: str, topic: str, offsets: Mapping[int, int], metadata: str = "") -> None:
     """Offsets of a group, committed as by a consumer that assigns partitions to itself."""
-    partitions = tuple(OffsetCommitRequestPartition(partition_index=p, committed_offset=o) for p, o in offsets.items())
+    partitions = tuple(
+        OffsetCommitRequestPartition(partition_index=p, committed_offset=o, committed_metadata=metadata)
+        for p, o in offsets.items()
+    )
     body = OffsetCommitRequest(group_id=group, topics=(OffsetCommitRequestTopic(name=topic, partitions=partitions),))
     await _to_group(admin.cluster, group, body, 8)
 

@@ -51,3 +51,10 @@ def test_folders_that_no_broker_uses_have_their_state(tmp_path: Path) -> None:
         assert isinstance(stats, rows.Stats)
         states[stats.state] = stats.topic, stats.partition
     assert states == dict.fromkeys(("", "stray", "future", "delete"), ("t", 0))
+
+
+def test_wide_table_has_every_field() -> None:
+    """But for what its title has."""
+    from kafkawire.cli.dump import _VIEWS
+
+    assert {*_VIEWS[rows.Stats].columns, "kind", "file"} == set(rows.Stats.__struct_fields__)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkawire import logdir, report, transactions
+from kafkawire.report.descriptions import REASONS, severity
 from kafkawire.rows import Audit
 from tests.report.audits import NOON, READ, every_kind, far_too_many, finding, hostile
 from tools import browser
@@ -171,12 +173,47 @@ def test_first_screen_shows_the_answer(show: Open) -> None:
             assert driver.execute_script(place) < height
 
 
+def unfolded(driver: Any) -> Any:
+    """The page with all that is folded open, by clicks, the outer one first."""
+    for summary in driver.find_elements("css selector", "main summary"):
+        summary.click()
+    return driver
+
+
+def eleven() -> list[Audit]:
+    """Eleven findings of a real audit that need attention, and eleven of which each has a reason of its own."""
+    audit = transactions.audit(logdir.open(str(HANGING)))
+    notable = [one for one in audit.findings if severity(one) != "fine"][:11]
+    reasons = [*REASONS, "of_next_year"][:11]
+    made = [finding(partition=number, reason=reason) for number, reason in enumerate(reasons)]
+    assert len(notable) == len(made) == 11
+    return [replace(audit, findings=tuple(notable)), replace(audit, findings=tuple(made))]
+
+
+@pytest.mark.parametrize(("width", "height", "screens"), [(1920, 1080, 3), (1280, 1080, 3), (390, 844, 8)])
+def test_eleven_findings_fit_on_a_few_screens(show: Open, width: int, height: int, screens: int) -> None:
+    """The whole page, with what else was found and read, folded."""
+    for audit in eleven():
+        driver = show(audit)
+        browser.resize(driver, width, height, phone=width < 500)
+        assert len(driver.find_elements("css selector", "article.card")) == 11
+        assert driver.execute_script("return document.documentElement.scrollHeight") <= screens * height
+
+
+def test_link_opens_what_is_folded(show: Open) -> None:
+    driver = show(every_kind())
+    rules = driver.find_element("css selector", "#rules table")
+    assert not rules.is_displayed()
+    driver.find_element("css selector", 'nav a[href="#rules"]').click()
+    assert rules.is_displayed()
+
+
 def test_page_is_readable_without_scripts(show: Open) -> None:
     driver = show(every_kind())
     driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         driver.refresh()
-        text = driver.find_element("tag name", "body").text
+        text = unfolded(driver).find_element("tag name", "body").text
         tables = driver.find_elements("css selector", "table.data")
         buttons = driver.find_elements("css selector", "button, input")
     finally:

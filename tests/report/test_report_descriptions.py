@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkawire import report
-from kafkawire.report.descriptions import CHECKS, REASONS, check_sentence, what_to_do
+from kafkawire.report.descriptions import CHECKS, REASONS, check_sentence, command_notes, what_to_do
 from kafkawire.rows import Audit, Coverage, DamageRow, Omitted, Violation
 from kafkawire.transactions.checks import check_names
 from kafkawire.transactions.verdict import verdicts
@@ -17,6 +17,8 @@ from tests.report.audits import NOON, READ, finding
     ("audit", "text", "severity"),
     [
         (Audit(read=READ, findings=(finding(), finding())), "2 hanging transactions", "hanging"),
+        (Audit(read=READ, findings=(finding(), finding(verdict="not_hanging", reason="stuck_prepare"))),
+         "1 hanging transaction, 1 stuck", "hanging"),
         (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="stuck_prepare"),)),
          "No hanging transaction, but 1 stuck one", "stuck"),
         (Audit(read=READ, violations=(Violation(check="one_outcome", place="a-0", what="both"),)),
@@ -76,11 +78,10 @@ def test_summary_uses_singular_and_plural() -> None:
 @pytest.mark.parametrize(
     ("action", "command", "advice"),
     [
-        ("kafkawire txn abort --topic 'a: kafkawire b'", "kafkawire txn abort --topic 'a: kafkawire b'",
-         "It judges again before it acts, aborts in this partition only, and verifies the result."),
+        ("kafkawire txn abort --topic 'a: kafkawire b'", "kafkawire txn abort --topic 'a: kafkawire b'", ""),
         ("readers wait: kafka-transactions.sh --bootstrap-server HOST:PORT abort",
          "kafka-transactions.sh --bootstrap-server HOST:PORT abort",
-         "Readers wait. Replace HOST:PORT by a broker's address."),
+         "Readers wait."),
         ("none: its producer ends it; to end it now: kafkawire txn force-terminate x", None,
          "Nothing: its producer ends it; to end it now: kafkawire txn force-terminate x."),
         ("ask the owner", None, "Ask the owner."),
@@ -89,6 +90,13 @@ def test_summary_uses_singular_and_plural() -> None:
 )  # fmt: skip
 def test_what_to_do_separates_command_and_advice(action: str | None, command: str | None, advice: str) -> None:
     assert what_to_do(finding(action=action)) == (command, advice)
+
+
+def test_what_holds_of_all_commands_is_said_once() -> None:
+    abort = "kafkawire txn abort --bootstrap-server HOST:PORT --topic a"
+    html = report.render(Audit(as_of=NOON, read=READ, findings=(finding(action=abort), finding(topic="b"))))
+    assert html.count("judges again before it acts") == html.count("Replace HOST:PORT") == 1
+    assert list(command_notes(["kafka-transactions.sh --bootstrap-server b:1 abort"])) == []
 
 
 def test_every_check_and_every_reason_has_a_description() -> None:

@@ -68,6 +68,22 @@ def test_line_leads_to_a_command(word: str) -> None:
     assert (found.word, found.commands[0]) == (word, command)
 
 
+@pytest.mark.parametrize(
+    ("place", "topic", "partition"),
+    [
+        ("orders-3:", "orders", 3),
+        ("orders-3.", "orders", 3),
+        ("orders-1017-0: 158", "orders-1017", 0),  # a name that ends as a partition does
+        ("orders-1.2-0,", "orders-1.2", 0),
+        ("orders-2026-11-27-4 ", "orders-2026-11-27", 4),
+    ],
+)
+def test_partition_of_a_line_is_its_whole_name(place: str, topic: str, partition: int) -> None:
+    found = recognised(f"Out of order sequence number for producer 1 at offset 2 in partition {place}")
+    assert found is not None
+    assert (found.subject.topic, found.subject.partitions) == (topic, (partition,))
+
+
 def test_sequence_numbers_that_never_arrived_are_named() -> None:
     """aiokafka#1017."""
     found = recognised(LINES["Out of order sequence number"][0])

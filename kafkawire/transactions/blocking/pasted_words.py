@@ -253,7 +253,11 @@ _ID_PATTERNS = (
     rf"transactional id ({_NAME})", rf"with (?:the )?transactionalId ({_NAME})",
 )  # fmt: skip
 _PRODUCER_PATTERNS = (r"producer\s?id[=: ]+(\d+)", r"for producer (\d+)", r"\bproducer (\d+)\b")
-_PARTITION = rf"(?:partition|topic-partition|for|in)[ =:]+'?({_NAME}?)-(\d+)(?:-(?:stray|future|delete))?\b"
+#: A name may end as a partition does (`orders-1017-0`): nothing of a name follows its number.
+_PARTITION = (
+    rf"(?:partition|topic-partition|for|in)[ =:]+'?({_NAME}?)-(\d+)(?:-(?:stray|future|delete))?"
+    r"(?![A-Za-z0-9_-]|\.[A-Za-z0-9_-])"
+)
 _FOLDER = r"([A-Za-z0-9._-]+?)-(\d+)(?:\.[0-9a-f]{32})?-(?:stray|future|delete)\b"
 _SEQUENCE = r"(\d+) \(incoming seq(?:\.|uence)? number\), (\d+) \(current end sequence number\)"
 #: Words that are no names, behind "group" or an id.
