@@ -29,6 +29,7 @@ from kafkawire.logdir.marker_codes import (
     control_codes,
     events,
 )
+from kafkawire.logdir.offset_scan import steps
 from kafkawire.logdir.stretches import Stretch, StretchTable, numbered, table_of
 from kafkawire.logdir.transaction_doubts import NO_OFFSET, StateProblem, Unstable, unseen_ending
 from kafkawire.records import Batch, Damage
@@ -109,8 +110,7 @@ class TransactionScan:
             self.first = int(base[0])
             self.end = self.first if self.end is None or self.first < self.end <= after[0] else self.end
         assert self.end is not None
-        reached = np.maximum.accumulate(np.concatenate(([self.end], after)))
-        jumps = np.flatnonzero(base != reached[:-1])
+        reached, jumps, _ = steps(base, after, self.end)
         if self.compacted:  # compaction explains gaps, but for one that damage may have left
             jumps = jumps[(base[jumps] < reached[jumps]) | (self._damaged & (jumps == 0))]
         at, codes = events(found)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kafkawire.errors import RecordError
+from kafkawire.logdir.offset_scan import steps
 from kafkawire.logdir.transaction_states import Outcomes
 from kafkawire.offsets.statuses import (
     ABORT,
@@ -37,7 +38,7 @@ def runs_of(found: Batches, reached: int, outcomes: Outcomes, gap: Runs, segment
         gap: a run whose status offsets have that lie between batches.
         segment: the path of the batches' file.
     """
-    ends = np.maximum.accumulate(np.concatenate(([reached], found.last_offset + 1)))
+    ends, _, gaps = steps(found.base_offset, found.last_offset + 1, reached)
     first, end = np.maximum(found.base_offset, ends[:-1]), ends[1:]
     code, detail = _statuses(found, outcomes)
     whole = found.is_control | (found.record_count > found.last_offset_delta)
@@ -63,15 +64,13 @@ def runs_of(found: Batches, reached: int, outcomes: Outcomes, gap: Runs, segment
     if partial.any() or int(gap.code[0]) == COMPACTED:
         yield from _apart(_filled(runs, reached, int(ends[-1]), COMPACTED).collapsed(), broken, found)
         return
-    holes = np.flatnonzero(runs.first > np.concatenate(([reached], runs.end[:-1])))
     done = 0
-    for hole in [*holes.tolist(), len(runs.first)]:
-        part = slice(done, hole)
+    for batch, place in zip([*gaps.tolist(), -1], [*np.cumsum(some)[gaps].tolist(), len(runs.first) + 1], strict=True):
+        part = slice(done, place - 1)
         yield Runs(runs.first[part], runs.end[part], runs.code[part], runs.detail[part]).collapsed()
-        if hole < len(runs.first):
-            before = reached if hole == 0 else int(runs.end[hole - 1])
-            yield gap._replace(first=np.array([before]), end=runs.first[hole : hole + 1])
-        done = hole
+        if batch >= 0:
+            yield gap._replace(first=ends[batch : batch + 1], end=found.base_offset[batch : batch + 1])
+        done = place - 1
 
 
 def runs_of_old(batch: Batch, reached: int, gap: Runs, segment: str) -> Iterator[Runs]:

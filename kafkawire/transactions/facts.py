@@ -15,6 +15,7 @@ from uuid import UUID
 import msgspec
 
 from kafkawire import rows
+from kafkawire.logdir.offset_scan import OffsetGap
 from kafkawire.messages import TransactionLogValue
 
 TRANSACTION_STATE = "__transaction_state"
@@ -41,13 +42,6 @@ class Place(msgspec.Struct, frozen=True, order=True):
     def path(self) -> str:
         """The replica's folder; of a log that was fetched the address of the cluster, and the partition."""
         return f"{self.copy}/{self}" if self.copy else str(self)
-
-
-class OffsetGap(msgspec.Struct, frozen=True, order=True):
-    """Offsets `[start, end)` that could not be read; `end` is None where nothing readable follows."""
-
-    start: int
-    end: int | None = None
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,7 +65,7 @@ def test_a_segment_that_is_gone_is_missing_unless_compaction_explains_it(tmp_pat
     assert found(one) == [(0, 9, RECORD, None), (10, 19, "compacted", None), (20, 29, RECORD, None)]
 
 
-def test_offsets_within_thinned_batches_are_compacted(tmp_path: Path) -> None:
+def test_offsets_that_compaction_took_from_batches_are_compacted(tmp_path: Path) -> None:
     one = replica(tmp_path, batch(0, left=range(3, 5)) + batch(12))
     assert found(one) == [(0, 2, "compacted", None), (3, 4, RECORD, None), (5, 11, "compacted", None),
                           (12, 21, RECORD, None)]  # fmt: skip
@@ -138,7 +138,7 @@ def test_what_a_checkpoint_has_behind_damage_is_unreadable(tmp_path: Path) -> No
     assert found(one) == [(0, 9, RECORD, None), (10, 19, LOST, "crc_mismatch")]
 
 
-def test_records_of_a_thinned_batch_that_cannot_be_read_are_unreadable(tmp_path: Path) -> None:
+def test_records_that_are_left_of_a_batch_and_cannot_be_read_are_unreadable(tmp_path: Path) -> None:
     import crc32c
 
     data = bytearray(batch(10, left=range(12, 14)))

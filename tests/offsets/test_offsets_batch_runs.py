@@ -30,7 +30,7 @@ def test_old_batches_have_a_record_at_each_offset_and_a_gap_between_them(tmp_pat
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_offsets_within_thinned_old_batches_are_compacted(tmp_path: Path, magic: int) -> None:
+def test_offsets_that_compaction_took_from_old_batches_are_compacted(tmp_path: Path, magic: int) -> None:
     one = replica(tmp_path, old(0, 6, 0, 3, 4, 6, magic=magic))
     assert found(one) == [(0, 0, RECORD, None), (1, 2, "compacted", None), (3, 4, RECORD, None),
                           (5, 5, "compacted", None), (6, 6, RECORD, None)]  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 
 from kafkawire import logdir, rows
 from kafkawire.logdir.located_file import known_size
+from kafkawire.logdir.offset_scan import BEFORE, OffsetGap
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import CONTROL_TYPES
 from kafkawire.records.control import ABORT, COMMIT
@@ -28,7 +29,6 @@ from kafkawire.transactions.coordinator.decided import Decided
 from kafkawire.transactions.coordinator.id_columns import CoordinatorFact
 from kafkawire.transactions.facts import (
     AssignedProducerIds,
-    OffsetGap,
     Open,
     PartitionFacts,
     Place,
@@ -42,7 +42,6 @@ from kafkawire.transactions.impact.impact_scan import with_impacts
 from kafkawire.transactions.log.appends import CODES, Appends
 from kafkawire.transactions.log.endings import Endings
 from kafkawire.transactions.log.ordered_replay import OrderedReplay, ordered_replay
-from kafkawire.transactions.log.producer_append import BEFORE
 from kafkawire.transactions.log.range_digests import DIGEST, Digests, joined
 from kafkawire.transactions.log.replay import PRODUCER_ID_EXPIRATION_MS, Replay
 from kafkawire.transactions.parts.lost_tail import lost_tail

@@ -8,9 +8,6 @@ from kafkawire.records import Batch
 from kafkawire.records.control import ABORT, COMMIT, EMPTY, MALFORMED, Control
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 
-#: As `intact_from`: the run of offsets began before the part of the log that was read; where, is not known yet.
-BEFORE = -1
-
 #: Outcomes of transactions by their code; EMPTY: compaction removed the marker's record.
 OUTCOMES = ("ABORT", "COMMIT", "EMPTY")
 CODES = {name: code for code, name in enumerate(OUTCOMES)}

@@ -7,12 +7,13 @@ for found in read_part(file, None):
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from kafkawire import rows
 from kafkawire.logdir import LogFile
+from kafkawire.logdir.offset_scan import LOG_BEGINS, LogOffsets, OffsetGap, OffsetScan
 from kafkawire.logdir.splits import pieces
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int8, Int32, Int64
@@ -23,74 +24,44 @@ from kafkawire.transactions.coordinator.id_columns import CoordinatorFact, coord
 from kafkawire.transactions.facts import (
     BROKER_WRITTEN,
     TRANSACTION_STATE,
-    OffsetGap,
     Segment,
 )
 from kafkawire.transactions.log.appends import CODES, DATA, EMPTY_MARKER, MALFORMED_MARKER, NO_COORDINATOR, Appends
-from kafkawire.transactions.log.producer_append import BEFORE, append_of
+from kafkawire.transactions.log.producer_append import append_of
 from kafkawire.transactions.log.range_digests import DIGEST, Digests, PackedDigests, digests_of, joined
 
-#: As `following`: the log begins here.
-NO_OFFSET = -(1 << 62)
 
-
-class PartScan(msgspec.Struct, frozen=True, kw_only=True):
+class PartScan(LogOffsets, frozen=True, kw_only=True):
     """The offsets and counts of a part of a segment, made without the parts before it; fields as in `Segment`.
 
     Attributes:
-        first_offset: of its first batch; None where the part has none.
-        following, reached: one behind its last batch, and one behind the highest offset; `following` is None where it
-            is not known, and `NO_OFFSET` where the log begins.
-        gap: the last range of offsets in it that could not be read.
-        intact_from: the lowest offset from which up to its end no offset is missing; `BEFORE` where that is below the
-            part.
         digests: of its batches (`range_digests.DIGEST`).
     """
 
-    first_offset: int | None = None
-    following: int | None = None
-    reached: int = 0
     leader_epoch: int = -1
     batches: int = 0
     transactional: int = 0
     bytes: int = 0
     broker_time: int | None = None
     leader_time: tuple[int, int] | None = None
-    gap: OffsetGap | None = None
     damage: tuple[rows.DamageRow, ...] = ()
-    intact_from: int = BEFORE
     shortened: bool = False
     zeros_at: int | None = None
     digests: PackedDigests = b""
 
-    def begins_at(self, first_offset: int | None) -> int:
-        """The `intact_from` of a batch at that offset, where it is the next."""
-        if first_offset is None or self.following in (None, first_offset):
-            return self.intact_from
-        return first_offset
-
-    def then(self, part: PartScan) -> PartScan:
-        """Both parts as one: associative, and `PartScan()` is the identity. The first batch of `part` is not below
-        `reached`, or it was read from this state."""
-        gap, first = part.gap, part.first_offset
-        if gap is None and first is not None and self.first_offset is not None and first > self.reached:
-            gap = OffsetGap(self.reached, first)
-        moved = first is not None
+    def joined(self, part: PartScan) -> PartScan:
+        """Both parts as one, as `then` joins their offsets."""
         times = [time for time in (self.broker_time, part.broker_time) if time is not None]
         of_leaders = [time for time in (self.leader_time, part.leader_time) if time is not None]
         return PartScan(
-            first_offset=first if self.first_offset is None else self.first_offset,
-            following=part.following if moved else self.following,
-            reached=max(self.reached, part.reached) if moved else self.reached,
+            **_fields_of(self.then(part)),
             leader_epoch=max(self.leader_epoch, part.leader_epoch),
             batches=self.batches + part.batches,
             transactional=self.transactional + part.transactional,
             bytes=self.bytes + part.bytes,
             broker_time=max(times, default=None),
             leader_time=max(of_leaders, default=None),
-            gap=gap or self.gap,
             damage=self.damage + part.damage,
-            intact_from=self.begins_at(first) if part.intact_from == BEFORE else part.intact_from,
             shortened=self.shortened or part.shortened,
             zeros_at=part.zeros_at,
             digests=joined(np.frombuffer(scan.digests, DIGEST) for scan in (self, part)).tobytes(),
@@ -105,7 +76,7 @@ def read_part(
     Args:
         state: of the segment before the part; None where it is not known.
     """
-    scan = OffsetScan(file.topic or "", state)
+    scan = BatchScan(file.topic or "", state)
     damage: list[rows.DamageRow] = []
     shortened, zeros_at = False, None
     try:
@@ -143,14 +114,14 @@ class SegmentState:
     def __init__(self, base_offset: int, after: Segment | None = None) -> None:
         self._base_offset = base_offset
         self.scan = PartScan(
-            following=NO_OFFSET if after is None else after.end_offset,
+            following=LOG_BEGINS if after is None else after.end_offset,
             reached=base_offset,
             intact_from=base_offset if after is None else after.intact_from,
         )
 
     def take(self, part: PartScan) -> None:
         """Take the next part. Its first batch is not below `scan.reached`, or it was read from this state."""
-        self.scan = self.scan.then(part)
+        self.scan = self.scan.joined(part)
 
     def segment(self) -> Segment:
         """The facts, once all parts were taken."""
@@ -176,7 +147,7 @@ class SegmentState:
         )
 
 
-class OffsetScan:
+class BatchScan:
     """Reduces the batches of a part of a segment, in order, to a `PartScan`. `add` returns the batches of producers.
 
     Args:
@@ -185,22 +156,17 @@ class OffsetScan:
 
     def __init__(self, topic: str, state: SegmentState | None) -> None:
         self._broker_written = topic in BROKER_WRITTEN
-        self._known = state is not None
-        self._first_offset: int | None = None
-        scan = PartScan() if state is None else state.scan
-        self._continues = scan.first_offset is not None
-        self._next_offset, self._following, self._intact_from = scan.reached, scan.following, scan.intact_from
+        self._offsets = OffsetScan(None if state is None else state.scan)
         self._leader_epoch = -1
         self._batches = self._transactional = self._bytes = 0
         self._broker_time: int | None = None
         self._leader_time: tuple[int, int] | None = None
-        self._gap: OffsetGap | None = None
         self._digests: list[Digests] = []
 
     def add(self, found: Batches) -> Appends:
         """Count batches. Returns those of producers with ids."""
         base, ends = found.base_offset, found.last_offset + 1
-        holes = self._count(base, ends, found)
+        self._count(found)
         self._digests.append(digests_of(base, ends - 1, found.crc))
         asked = found.producer_id >= 0
         control, coordinator_epoch, problem, problems = _controls(found, asked)
@@ -214,7 +180,7 @@ class OffsetScan:
             coordinator_epoch,
             found.base_sequence,
             found.transactional,
-            self._intact(base, ends, control == EMPTY_MARKER),
+            self._offsets.add(base, ends, control == EMPTY_MARKER),
             found.record_count <= found.last_offset_delta,
             problem,
             (found.attributes & LOG_APPEND_TIME) != 0,
@@ -223,30 +189,19 @@ class OffsetScan:
         self._transactional += int((asked & appends.transactional).sum())
         # A malformed one may be the marker of an open transaction.
         lost = np.flatnonzero((control == MALFORMED_MARKER) & appends.transactional)
-        if len(lost) and lost[-1] >= holes:
-            self._gap = OffsetGap(int(base[lost[-1]]), int(ends[lost[-1]]))
+        if len(lost):
+            self._offsets.lose(int(lost[-1]), OffsetGap(int(base[lost[-1]]), int(ends[lost[-1]])))
         return appends if asked.all() else appends.where(asked)
 
     def add_old(self, batch: Batch) -> None:
         """Count a batch of magic 0 or 1, which has no producer."""
         base, ends = np.array([batch.base_offset]), np.array([batch.last_offset + 1])
-        self._count(base, ends, batch)
+        self._count(batch)
         self._digests.append(digests_of(base, ends - 1, np.array([batch.crc])))
-        self._intact(base, ends, np.zeros(1, bool))
+        self._offsets.add(base, ends)
 
-    def _count(self, base: Int64, ends: Int64, found: Batches | Batch) -> int:
-        """Returns the index of the last batch before which offsets are missing, -1 for none."""
-        if not self._known:
-            self._known, self._next_offset, self._following = True, int(base[0]), int(base[0])
-        reached = np.maximum.accumulate(np.concatenate(([self._next_offset], ends)))
-        holes = np.flatnonzero(base > reached[:-1])
-        if self._first_offset is None:
-            self._first_offset = int(base[0])
-            holes = holes if self._continues else holes[holes > 0]
-        if len(holes):
-            self._gap = OffsetGap(int(reached[holes[-1]]), int(base[holes[-1]]))
-        self._next_offset = int(reached[-1])
-        self._batches += len(base)
+    def _count(self, found: Batches | Batch) -> None:
+        self._batches += 1 if isinstance(found, Batch) else len(found)
         self._bytes += int(np.sum(found.size))
         epochs = found.partition_leader_epoch if isinstance(found, Batch) else found.leader_epoch
         self._leader_epoch = max(self._leader_epoch, int(np.max(epochs)))
@@ -259,21 +214,6 @@ class OffsetScan:
             epoch = int(epochs.max())
             newest = epoch, max(0, int(by_broker[epochs == epoch].max()))
             self._leader_time = newest if self._leader_time is None else max(self._leader_time, newest)
-        return int(holes[-1]) if len(holes) else -1
-
-    def _intact(self, base: Int64, ends: Int64, empty: Bools) -> Int64:
-        """For each batch the first offset of its run of offsets, of which none is missing. After a marker that
-        compaction emptied a new run begins."""
-        before = np.concatenate(([base[0] - 1 if self._following is None else self._following], ends[:-1]))
-        broken, emptied = np.flatnonzero(base != before), np.flatnonzero(empty)
-        at = np.concatenate(([-1], 2 * broken, 2 * emptied + 1))
-        values = np.concatenate(([self._intact_from], base[broken], ends[emptied]))
-        order = np.argsort(at, kind="stable")
-        at, values = at[order], values[order]
-        found: Int64 = values[np.searchsorted(at, 2 * np.arange(len(base)), side="right") - 1]
-        self._intact_from = int(values[-1])
-        self._following = int(ends[-1])
-        return found
 
     def result(
         self, damage: tuple[rows.DamageRow, ...] = (), *, shortened: bool = False, zeros_at: int | None = None
@@ -285,22 +225,23 @@ class OffsetScan:
             shortened: the file became shorter while it was read. zeros_at: as in `Segment`.
         """
         return PartScan(
-            first_offset=self._first_offset,
-            following=self._following,
-            reached=self._next_offset,
+            **_fields_of(self._offsets.found),
             leader_epoch=self._leader_epoch,
             batches=self._batches,
             transactional=self._transactional,
             bytes=self._bytes,
             broker_time=self._broker_time,
             leader_time=self._leader_time,
-            gap=self._gap,
             damage=damage,
-            intact_from=self._intact_from,
             shortened=shortened,
             zeros_at=zeros_at,
             digests=joined(self._digests).tobytes(),
         )
+
+
+def _fields_of(offsets: LogOffsets) -> dict[str, Any]:
+    """The offsets as arguments of a `PartScan`."""
+    return {name: getattr(offsets, name) for name in LogOffsets.__struct_fields__}
 
 
 def _controls(found: Batches, asked: Bools) -> tuple[Int8, Int64, Int32, tuple[str, ...]]:
