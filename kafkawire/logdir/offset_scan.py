@@ -2,7 +2,7 @@
 
 The audit (`transactions.parts.segment_scan`), the outcomes of transactions (`transaction_states`) and the statuses of
 offsets (`offsets.batch_runs`) all ask it. Why offsets are missing (damage, compaction, a segment that is not here) is
-known to those that ask. A part of a log is scanned without the parts before it, and parts are joined (`LogOffsets.then`).
+known to those that ask. A part of a log is scanned without the parts before it; parts are joined (`LogOffsets.then`).
 """
 
 from __future__ import annotations
