@@ -74,7 +74,8 @@ def logs_of(
 ) -> list[CopiedLog]:
     """The logs of which these are replicas, and the replica of each that is read: of those in use, the one with the
     newest leader epoch, as its leader and the followers in sync with that have it; of several, the one with the highest
-    high watermark, then with most offsets.
+    high watermark, then the one that begins first (a follower applies retention to its own segments). Where no high
+    watermark is known, the one with the last segment.
 
     Args:
         every: each replica is read, as a log of its own.
@@ -137,8 +138,9 @@ def of_replicas(read: Callable[[Partition], T], replicas: Iterable[Partition]) -
         return list(pool.map(read, todo))
 
 
-def _reach(replica: Partition) -> tuple[bool, int, int, int, str]:
+def _reach(replica: Partition) -> tuple[bool, int, int, int, int, str]:
     mark, lines = replica.high_watermark, lineage(replica)
-    last = replica.segments[-1].offset if replica.segments else None
+    bases = [one.offset or 0 for one in replica.segments] or [-1]
     epoch = lines[-1].epoch if lines else -1
-    return not replica.state, epoch, -1 if mark is None else mark, -1 if last is None else last, replica.path
+    furthest = bases[-1] if mark is None else -bases[0]
+    return not replica.state, epoch, -1 if mark is None else mark, furthest, bases[-1], replica.path

@@ -31,7 +31,8 @@ hdfs://). Options, case-insensitive:
 - `minPartitions`: as many tasks at least, if there are as many parts
 - `subscribe`, `startingOffsets` and the other options of `offset_options`: which partitions and offsets are read
 
-Options of Spark's Kafka source that are about brokers (`kafka.bootstrap.servers`) are passed over, with a warning.
+`kafka.isolation.level` is `isolationLevel`. Options of Spark's Kafka source without an effect here, such as
+`kafka.bootstrap.servers`, are passed over, with a warning.
 
 As a stream (`spark.readStream`) growing directories are read on; see `segment_streams`.
 
@@ -44,6 +45,8 @@ columns of a query to a source in Python.) A schema may also choose other types,
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
@@ -54,12 +57,15 @@ from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.segment_streams import SegmentStream
 from kafkawire.spark.sources import TIER_KEYS, StrictSource
 
-#: Options of Spark's Kafka source that are about brokers, and those that begin with `kafka.`.
+#: Options of Spark's Kafka source (`KafkaSourceProvider`) without an effect here, beside those that begin so: `kafka.`.
 IGNORED = (
     "groupIdPrefix",
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
+    "maxRecordsPerPartition",
+    "maxTriggerDelay",
+    "minOffsetsPerTrigger",
 )
 
 
@@ -86,6 +92,9 @@ class KafkaSegment(StrictSource):
     )
     batch_only = ENDS
     ignored = IGNORED
+    #: As there.
+    ignored_in_batches = (OFFSETS,)
+    synonyms = MappingProxyType({"kafka.isolation.level": "isolationLevel"})
     stream_only = ("highWatermark", FILES, BYTES, OFFSETS)
 
     @classmethod

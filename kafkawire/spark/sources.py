@@ -11,6 +11,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
@@ -54,7 +55,8 @@ class StrictSource(DataSource):
         item_reader: reads its batches.
         case_sensitive: `spark.sql.caseSensitive` of the session, as it is when the source is registered.
         shared, batch_only, stream_only: the names of its options. ignored: of those without an effect here; where there
-            are some, others that begin with `kafka.` are, too.
+            are some, others that begin with `kafka.` are, too. ignored_in_batches: of those of streams that a batch
+            passes over. synonyms: other names of its options, in lower case.
     """
 
     item_reader: ClassVar[type[ItemReader[Any]]]
@@ -63,6 +65,8 @@ class StrictSource(DataSource):
     batch_only: ClassVar[tuple[str, ...]] = ()
     stream_only: ClassVar[tuple[str, ...]] = ()
     ignored: ClassVar[tuple[str, ...]] = ()
+    ignored_in_batches: ClassVar[tuple[str, ...]] = ()
+    synonyms: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @without_trace()
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -81,7 +85,11 @@ class StrictSource(DataSource):
 
     @without_trace()
     def reader(self, schema: StructType) -> ItemReader[Any]:
-        return self.item_reader(schema, self.checked(*self.shared, *self.batch_only, what="a batch of "))
+        known = *self.shared, *self.batch_only, *self.ignored_in_batches
+        options = self.checked(*known, what="a batch of ")
+        given = [name for name in self.ignored_in_batches if options.text(name) is not None]
+        self._pass_over(f"a batch of {self.name()}", given)
+        return self.item_reader(schema, options)
 
     def of_stream(self) -> SourceOptions:
         """The options of a stream."""
@@ -93,12 +101,15 @@ class StrictSource(DataSource):
         Raises:
             ValueError: an option that is not among `known`.
         """
-        names = {name.lower() for name in known} | {"path", "paths"}
+        names = {name.lower() for name in known} | {"path", "paths"} | set(self.synonyms)
         others = {name.lower() for name in self.ignored}
-        passed = sorted(n for n in self.options if others and (n.lower() in others or n.lower().startswith("kafka.")))
-        if passed and not what:
-            text = f"{self.name()} reads files, and passes over options about brokers: {', '.join(passed)}"
-            warnings.warn(text, RuntimeWarning)
+        passed = sorted(
+            name
+            for name in self.options
+            if others and (name.lower() in others or name.lower().startswith("kafka.")) and name.lower() not in names
+        )
+        if not what:
+            self._pass_over(f"{self.name()}, which reads files,", passed)
         names |= {name.lower() for name in passed}
         unknown = sorted(name for name in self.options if name.lower() not in names)
         if set(_OF_CATALOG) <= {name.lower() for name in unknown}:
@@ -109,7 +120,17 @@ class StrictSource(DataSource):
         if unknown:
             options = ", ".join(sorted(known, key=str.lower))
             raise ValueError(f"{what}{self.name()} has no option {', '.join(unknown)}; the options are {options}")
-        return SourceOptions(self.options, case_sensitive=self.case_sensitive)
+        given = {name.lower(): value for name, value in self.options.items()}
+        for name, of in self.synonyms.items():
+            if name in given and of.lower() in given:
+                raise ValueError(f"only one of {of}, {name} can be given")
+            given |= {of.lower(): given.pop(name)} if name in given else {}
+        return SourceOptions(given, case_sensitive=self.case_sensitive)
+
+    def _pass_over(self, what: str, names: Sequence[str]) -> None:
+        if names:
+            text = f"{what} passes over options without an effect here: {', '.join(names)}"
+            warnings.warn(text, RuntimeWarning)
 
 
 class Task(InputPartition, Generic[Item]):

@@ -26,6 +26,7 @@ def replica(
     root: Path,
     *,
     records: int = 2,
+    begins: int = 0,
     cluster: str = "c1",
     topic_id: str = "",
     mark: int | None = None,
@@ -34,8 +35,8 @@ def replica(
 ) -> Path:
     folder = root / name
     folder.mkdir(parents=True)
-    data = b"".join(build([Record(b"k", b"v")], base_offset=offset) for offset in range(records))
-    (folder / f"{0:020}.log").write_bytes(data)
+    data = b"".join(build([Record(b"k", b"v")], base_offset=offset) for offset in range(begins, records))
+    (folder / f"{begins:020}.log").write_bytes(data)
     if cluster:
         (root / "meta.properties").write_text(f"cluster.id={cluster}\n")
     if topic_id:
@@ -71,6 +72,15 @@ def test_one_replica_is_read(tmp_path: Path, first: dict[str, object], second: d
     assert read(tmp_path) == [(chosen, 0), (chosen, 1)]
     everything = [(name, offset) for name in ("b1", "b2") for offset in (0, 1)]
     assert read(tmp_path, replicas="all") == everything
+
+
+@pytest.mark.parametrize("late", ["b1", "b2"])
+def test_a_follower_that_removed_more_than_its_leader_is_not_read(tmp_path: Path, late: str) -> None:
+    """Retention works on the segments that a follower has, which may end elsewhere: its log begins later, for good."""
+    for name in ("b1", "b2"):
+        replica(tmp_path / name, mark=2, epochs="0 0\n", topic_id=IDS[0], begins=int(name == late))
+    (chosen,) = {"b1", "b2"} - {late}
+    assert read(tmp_path) == [(chosen, 0), (chosen, 1)]
 
 
 @pytest.mark.parametrize(

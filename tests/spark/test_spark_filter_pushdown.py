@@ -1,4 +1,4 @@
-"""Filters of a query choose files at planning; options of Spark's Kafka source are taken."""
+"""Filters of a query choose files at planning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from kafkawire.spark.errors import SourceError
 from kafkawire.spark.filter_pushdown import SETTING, Pruned, pruned
 from kafkawire.spark.segment_columns import RECORDS
 from kafkawire.spark.segment_reader import PrunedSegmentReader
-from kafkawire.spark.segment_source import KafkaSegment
 from kafkawire.spark.sources import SourceOptions
 from tests.spark.growing_logs import GrowingLog
 from tests.spark.test_spark_streams_of_changing_logs import Query
@@ -97,18 +96,6 @@ def test_a_query_does_not_touch_other_files(spark: SparkSession, logs: Path) -> 
     register(spark)
     with pytest.raises(PySparkException, match=r"a-0/00000000000000000000\.log"):
         spark.read.format("kafka_segment").option("mode", "FAILFAST").load(str(logs)).where("topic = 'b'").collect()
-
-
-def test_options_of_sparks_kafka_source(logs: Path) -> None:
-    with pytest.warns(
-        RuntimeWarning, match=r"passes over options about brokers: groupIdPrefix, kafka.bootstrap.servers"
-    ):
-        source = KafkaSegment({"path": str(logs), "kafka.bootstrap.servers": "b:9092", "groupIdPrefix": "x"})
-    assert "headers" in source.schema().names
-    source = KafkaSegment({"path": str(logs), "format": "kafka", "includeHeaders": "false", "minPartitions": "9"})
-    schema = source.schema()
-    assert schema.names == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
-    assert len(source.reader(schema).partitions()) == 9
 
 
 def test_lost_records_fail_a_query_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from pyspark.errors import PythonException
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from kafkawire.errors import UnsupportedVersionError
@@ -200,6 +201,33 @@ def test_functions_are_deterministic_and_named_as_the_call(spark: SparkSession) 
         "from_kafka_message(data, TransactionLogValue, version)",
         "to_kafka_message(..., TransactionLogValue, 1)",
     ]
+
+
+def test_functions_in_conditions_of_joins_and_in_windows(spark: SparkSession) -> None:
+    values = frame(spark, (VALUE.encode_prefixed(1), 1), (VALUE.encode_prefixed(0), 0))
+    ids = spark.createDataFrame([(5, "five"), (6, "six")], "id long, name string")
+    decoded = from_kafka_message("data", "TransactionLogValue", "prefix")
+    assert [row.name for row in values.join(ids, decoded.producer_id == F.col("id")).collect()] == ["five", "five"]
+    left = ids.join(values, decoded.producer_id == F.col("id"), "left")
+    assert sorted((row.name, row.version) for row in left.where("version IS NOT NULL").collect()) == [
+        ("five", 0), ("five", 1),
+    ]  # fmt: skip
+    by_id = Window.partitionBy(decoded.producer_id).orderBy("version")
+    assert [row.n for row in values.select(F.row_number().over(by_id).alias("n")).collect()] == [1, 2]
+
+
+def test_spark_takes_no_python_function_in_a_lambda(spark: SparkSession) -> None:
+    """As documented: arrays are exploded first."""
+    arrays = frame(spark, (VALUE.encode_prefixed(1), 1), (VALUE.encode_prefixed(0), 0)).agg(
+        F.collect_list("data").alias("all")
+    )
+    with pytest.raises(AnalysisException, match="LAMBDA_FUNCTION_WITH_PYTHON_UDF"):
+        arrays.select(
+            F.transform("all", lambda one: from_kafka_message(one, "TransactionLogValue", "prefix"))
+        ).collect()
+    one_each = arrays.select(F.explode("all").alias("data"))
+    decoded = one_each.select(from_kafka_message("data", "TransactionLogValue", "prefix").alias("x"))
+    assert [row.x.producer_id for row in decoded.collect()] == [5, 5]
 
 
 def test_to_kafka_message_in_sql_takes_name_and_version_of_each_row(spark: SparkSession) -> None:

@@ -65,6 +65,16 @@ def test_tables(spark: SparkSession, bucket: Any, source: str, path: str, here: 
     assert found
 
 
+def test_a_uri_as_hadoop_has_it(spark: SparkSession, bucket: Any) -> None:
+    register(spark)
+    path = bucket("logs")
+    counts = [
+        spark.read.format("kafka_segment").option("rows", "headers").load(one).count()
+        for one in (path, path.replace("s3://", "s3a://"))
+    ]
+    assert counts[0] == counts[1] > 0
+
+
 def test_globs_match_keys(bucket: Any) -> None:
     place, mark, query = bucket("logs").partition("?")
     found = SourceOptions({"path": f"{place}/{{broker-[0-9],none}}/order[r-t]-0{mark}{query}"}).paths

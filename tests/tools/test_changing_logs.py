@@ -11,7 +11,8 @@ pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed"
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from tests.broker_fixture import StartCluster
-from tools.soak.changing_logs import BROKERS, disagreement, run_beside
+from tools.soak.changing_logs import disagreement, run_beside
+from tools.soak.log_changes import BROKERS
 
 
 @pytest.mark.deployment
