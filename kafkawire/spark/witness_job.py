@@ -1,5 +1,5 @@
-"""The witness, and the comparison of copies, as Spark jobs: captures are read by tasks, what they hold is shuffled by
-partition, and each partition is joined with its copies, or compared, by one task.
+"""The witness as a Spark job: captures are read by tasks, what they hold is shuffled by partition, and each partition
+is joined with its copies by one task.
 
 The driver has counts, anomalies up to a limit, and what partitions share: answers to EndTxn, groups, coordinators'
 decisions on captured producers. A task has one partition at a time: 77 bytes a batch that was sent, and 52 a batch that
@@ -29,14 +29,12 @@ from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.task_sizing import by_task
 from kafkawire.witness.capture_parts import Numbers, merged, part_of, renumbered
 from kafkawire.witness.commits import COMMIT
-from kafkawire.witness.copies import CopyComparison
 from kafkawire.witness.ended import REGISTERED
 from kafkawire.witness.evidence import MOST_ANOMALIES, Witness
 from kafkawire.witness.exchange_rows import Place, Rows
 from kafkawire.witness.fetched import FETCHED
 from kafkawire.witness.held import CopyOfPartition
 from kafkawire.witness.held_side import DirectoryCopies, HeldSide, Identity
-from kafkawire.witness.lake_tables import LakeTable
 from kafkawire.witness.partition_join import Captured, Context, join_partition
 from kafkawire.witness.positions import STEP
 from kafkawire.witness.sent import SENT
@@ -245,64 +243,6 @@ def _by_place(rows: Iterable[dict[str, Any]], numbers: list[Numbers]) -> Iterato
             chunk = np.frombuffer(row["payload"], _ROWS[row["kind"]])
             found.setdefault(row["kind"], []).append(renumbered(chunk, numbers[row["task"]]))
         yield place, Captured(**{kind: np.concatenate(chunks) for kind, chunks in found.items()})
-
-
-def compare(
-    a: str,
-    b: str,
-    *,
-    spark: SparkSession | None = None,
-    master: str | None = None,
-    conf: Mapping[str, str] = {},
-    progress: Progress | None = None,
-    offset_columns: tuple[str, str, str] | None = None,
-    tier_keys: Sequence[str] = (),
-    most: int,
-    **options: Any,
-) -> tuple[list[Row], int, list[str]]:
-    """The rows of `witness.CopyComparison`, the number of what breaks a promise, and what was not compared.
-
-    Args:
-        a, b: paths; workers read them under the same paths. offset_columns: `b` is a lake table with these columns.
-        spark, master, conf, progress, tier_keys: as of `witness`.
-        most: differences that are listed, at most. options: as of `CopyComparison`.
-
-    Raises:
-        OSError: a path that is not there or may not be read.
-        SparkError: Spark did not start, or a job failed.
-    """
-
-    def made() -> CopyComparison:
-        other = LakeTable(b, offset_columns) if offset_columns else logdir.open(b, tier_keys=tier_keys)
-        return CopyComparison(logdir.open(a, tier_keys=tier_keys), other, most=most, **options)
-
-    def compared(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-        of_task = made()
-        of_task.begin()
-        for row in rows:
-            before = of_task.found, len(of_task.incomplete)
-            listed = list(of_task.partition((row["topic"], row["partition"])))
-            yield _payload((row["place"], listed, of_task.found - before[0], of_task.incomplete[before[1] :]))
-
-    planned = made()
-    planned.begin()
-    places = [(number, *place) for number, place in enumerate(planned.places())]
-    if not places:
-        return [], 0, planned.incomplete
-    with session_on(master, settings=QUICK_START, conf=conf) if spark is None else nullcontext(spark) as session:
-        listed = session.createDataFrame(places, "place int, topic string, partition int")
-        with job(session, "compare partitions", progress):
-            found = by_task(listed.repartition(len(places), "place"), compared, _PAYLOAD).toLocalIterator()
-            results = sorted((pickle.loads(row.payload) for row in found), key=lambda one: int(one[0]))
-    rows: list[Row] = []
-    differences = 0
-    for _, of_place, _, _ in results:
-        for one in of_place:
-            differences += one.kind == "difference"
-            if one.kind != "difference" or differences <= most:
-                rows.append(one)
-    missing = [*planned.incomplete, *(sentence for _, _, _, sentences in results for sentence in sentences)]
-    return rows, sum(number for _, _, number, _ in results), missing
 
 
 def _batch(

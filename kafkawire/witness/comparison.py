@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ for _status, _kind in (
     _BY_STATUS[_status] = _kind
 
 
-class Difference(NamedTuple):
+class Run(NamedTuple):
     """Neighbours that are the same thing in the other copy. `number`: of batches, or of records."""
 
     kind: int
@@ -83,23 +83,62 @@ def _least_known(first: Int8, last: Int8) -> Int8:
     return np.where(_BY_STATUS[last] == UNREADABLE, last, first).astype(np.int8)
 
 
-def differences(kinds: Int8, first: Int64, last: Int64) -> Iterator[Difference]:
-    """Neighbours of one kind as one, without those that are the same.
+def runs_of(kinds: Int8, first: Int64, last: Int64) -> Iterator[Run]:
+    """Neighbours of one kind as one.
 
     Args:
         kinds: of each batch or record, in order. first, last: their offsets.
     """
-    if not len(kinds):
-        return
-    starts = np.flatnonzero(np.append(True, kinds[1:] != kinds[:-1]))
+    starts = np.flatnonzero(np.append(True, kinds[1:] != kinds[:-1])[: len(kinds)])
     ends = np.append(starts[1:], len(kinds))
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        if kinds[start] != SAME:
-            yield Difference(int(kinds[start]), int(first[start]), int(last[end - 1]), end - start)
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=False):
+        yield Run(int(kinds[start]), int(first[start]), int(last[end - 1]), end - start)
 
 
-def counted(kinds: Int8) -> dict[str, int]:
-    """Number of each kind, by its name."""
-    return {
-        NAMES[kind]: number for kind, number in enumerate(np.bincount(kinds, minlength=len(NAMES)).tolist()) if number
-    }
+class Side:
+    """What the batches, or the records, of a copy are in the other one, added up in order.
+
+    Args:
+        most: differences that are kept, at most.
+
+    Attributes:
+        differences: neighbours of one kind, without those that are the same.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._numbers = [0] * len(NAMES)
+        self._last: Run | None = None
+        self.differences: list[Run] = []
+
+    def add(self, runs: Iterable[Run]) -> Side:
+        """Take what follows. A run that goes on the last one is part of it."""
+        for run in runs:
+            self._numbers[run.kind] += run.number
+            last = self._last
+            if last is not None and last.kind == run.kind:
+                self._last = run._replace(first_offset=last.first_offset, number=last.number + run.number)
+            else:
+                self._close()
+                self._last = run
+        return self
+
+    def _close(self) -> None:
+        if self._last is not None and self._last.kind != SAME and len(self.differences) < self._most:
+            self.differences.append(self._last)
+        self._last = None
+
+    def finish(self) -> Side:
+        """Nothing follows."""
+        self._close()
+        return self
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of each kind, by its name."""
+        return {NAMES[kind]: number for kind, number in enumerate(self._numbers) if number}
+
+    @property
+    def broken(self) -> int:
+        """Number of those that break a promise."""
+        return sum(self._numbers[LOST:])

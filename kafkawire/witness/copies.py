@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypedDict
+from typing import NamedTuple
 
 import numpy as np
 
 from kafkawire import offsets
 from kafkawire.logdir import LogDirectory
 from kafkawire.offsets import Replica
-from kafkawire.records.array_types import Int8, Int64
-from kafkawire.rows import ComparedPartition, CopyDifference, DamageRow, MirroredOffset, Row
-from kafkawire.witness.comparison import EXTRA, LOST, NAMES, REPEATED, UNPROVEN, by_offsets, counted, differences
+from kafkawire.rows import Row
+from kafkawire.witness.compared_rows import ComparedRows, CopyNote
+from kafkawire.witness.comparison import EXTRA, LOST, REPEATED, Run, Side, by_offsets, runs_of
 from kafkawire.witness.exchange_rows import Place
-from kafkawire.witness.held import CopyOfPartition, copy_of, newest_first
+from kafkawire.witness.held import CopyOfPartition, copy_of, newest_first, segments_of
 from kafkawire.witness.lake_tables import LakeTable
 from kafkawire.witness.mirror_offsets import MirrorOffsets
 from kafkawire.witness.record_order import by_order, ordered_records
@@ -22,6 +22,15 @@ from kafkawire.witness.table_comparison import by_table
 
 #: Differences that are listed unless another number is given; all are counted.
 MOST_DIFFERENCES = 1000
+
+
+class Pair(NamedTuple):
+    """The copies of a partition that are compared: the newest of A and of B, None where there is none. `topic`: its
+    name in B."""
+
+    topic: str
+    a: Replica | None
+    b: Replica | None
 
 
 class CopyComparison:
@@ -36,8 +45,7 @@ class CopyComparison:
         most: differences that are listed, at most.
 
     Attributes:
-        found: number of batches, records and statements of a mirror that break a promise, once `rows` has ended.
-        incomplete: sentences on what was not compared.
+        stated: what the rows so far amount to.
     """
 
     def __init__(
@@ -51,10 +59,9 @@ class CopyComparison:
         most: int = MOST_DIFFERENCES,
     ) -> None:
         self._a, self._b, self._by, self._prefix, self._topic = a, b, by, prefix, topic
-        self._left = most
+        self.most = most
         self._mirror: MirrorOffsets | None = None
-        self.found = 0
-        self.incomplete: list[str] = []
+        self.stated = ComparedRows(most)
 
     def rows(self) -> Iterator[Row]:
         """A `ComparedPartition` for each partition, each with its `CopyDifference`s, `MirroredOffset`s and `DamageRow`s
@@ -75,7 +82,7 @@ class CopyComparison:
         """
         if isinstance(self._b, LogDirectory):
             self._mirror = MirrorOffsets(self._a, self._b)
-            self.incomplete += self._mirror.problems
+            self.incomplete.extend(self._mirror.problems)
 
     def places(self) -> list[Place]:
         """What is compared, by its names in A."""
@@ -86,143 +93,94 @@ class CopyComparison:
         left_out = isinstance(self._b, LakeTable) and self._topic is None
         return sorted(one for one in found if self._topic in (None, one[0]) and not (left_out and one not in in_b))
 
+    @property
+    def found(self) -> int:
+        """Number of batches, records and statements of a mirror that break a promise, once `rows` has ended."""
+        return self.stated.found
+
+    @property
+    def incomplete(self) -> list[str]:
+        """Sentences on what was not compared."""
+        return self.stated.incomplete
+
+    def pair(self, place: Place) -> Pair:
+        """The copies of a partition.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        there = self._prefix + place[0]
+        other = None if isinstance(self._b, LakeTable) else _newest(self._b, (there, place[1]))
+        return Pair(there, _newest(self._a, place), other)
+
+    def by_offsets(self, pair: Pair) -> bool:
+        """Whether batches at the same offsets are compared."""
+        if isinstance(self._b, LakeTable) or pair.a is None or pair.b is None:
+            return False
+        return (self._by or ("offsets" if _same_log(pair.a, pair.b) else "order")) == "offsets"
+
+    def topic_b(self, topic: str) -> str | None:
+        """The name of a topic in B, where that is another one."""
+        return self._prefix + topic if self._prefix else None
+
     def partition(self, place: Place) -> Iterator[Row]:
         """The rows of one partition."""
-        topic, number = place
-        there = self._prefix + topic
-        one = _newest(self._a, place)
-        if isinstance(self._b, LakeTable):
-            yield from self._with_table(place, there, one, self._b)
-            return
-        other = _newest(self._b, (there, number))
-        if one is None or other is None:
-            yield self._alone(place, one, other)
-            return
-        by = self._by or ("offsets" if _same_log(one, other) else "order")
-        a, b = (copy_of(each, same=True) for each in (one, other))
-        said: list[MirroredOffset] = []
-        syncs = syncs_unknown = 0
-        if by == "offsets":
-            of_a, of_b = by_offsets(a, b), by_offsets(b, a)
-            of_b[of_b == LOST] = EXTRA
-            spans = [(each.batches["base"], each.batches["last"]) for each in (a, b)]
-            for each in (one, other):
-                if each.old_batches:
-                    text = f"{each.old_batches} batches of message format 0 or 1 are compared by --by order only"
-                    self.incomplete.append(f"{each.partition.path}: {text}")
-            damage = [*one.damage, *one.support_damage, *other.damage, *other.support_damage]
+        pair = self.pair(place)
+        if pair.a is not None and isinstance(self._b, LakeTable):
+            yield from self._with_table(place, pair.topic, pair.a, self._b)
+        elif pair.a is None or pair.b is None:
+            yield self.stated.alone(place, self.topic_b(place[0]), self._by or "offsets", pair.a, pair.b)
+        elif self.by_offsets(pair):
+            a, b = (copy_of(each, same=True) for each in (pair.a, pair.b))
+            sides = Side(self.most), Side(self.most)
+            for side, runs in zip(sides, both_ways(a, b), strict=True):
+                side.add(runs)
+            notes = CopyNote.of(pair.a), CopyNote.of(pair.b)
+            yield from self.stated.partition(place, self.topic_b(place[0]), "offsets", notes, sides)
         else:
-            records = [ordered_records(each) for each in (one, other)]
-            of_a, of_b = by_order(*records)
-            spans = [(each.offset, each.offset) for each in records]
-            damage = [row for each in records for row in each.damage]
-            if self._mirror is not None:
-                syncs, syncs_unknown, said = self._mirror.checked(place, there, *records)
-        yield ComparedPartition(
-            topic=topic,
-            partition=number,
-            topic_b=there if self._prefix else None,
-            by=by,
-            a=a.path,
-            b=b.path,
-            **_counts(of_a, of_b),
-            syncs=syncs,
-            syncs_unknown=syncs_unknown,
-        )
-        self._unproven(place, of_a, of_b)
-        self.found += _broken(of_a, of_b) + sum(row.result in ("other_record", "skips") for row in said)
-        yield from self._differences("a", place, a, of_a, spans[0])
-        yield from self._differences("b", place, b, of_b, spans[1])
-        yield from said
-        for row in dict.fromkeys(damage):
-            yield self._noted(row)
+            yield from self._ordered(place, pair.topic, pair.a, pair.b)
 
-    def _alone(self, place: Place, one: Replica | None, other: Replica | None) -> ComparedPartition:
-        """A partition of which only one side has a copy."""
-        topic, number = place
-        self.incomplete.append(f"{topic}-{number}: only {'B' if one is None else 'A'} has a copy")
-        kinds = {"no_copy": 0}
-        return ComparedPartition(
-            topic=topic,
-            partition=number,
-            topic_b=self._prefix + topic if self._prefix else None,
-            by=self._by or "offsets",
-            a=None if one is None else one.partition.path,
-            b=None if other is None else other.partition.path,
-            of_a={} if one is None else kinds,
-            of_b={} if other is None else kinds,
+    def _ordered(self, place: Place, there: str, one: Replica, other: Replica) -> Iterator[Row]:
+        records = [ordered_records(each) for each in (one, other)]
+        sides = [
+            Side(self.most).add(runs_of(kinds, each.offset, each.offset))
+            for each, kinds in zip(records, by_order(*records), strict=True)
+        ]
+        notes = [
+            CopyNote(each.partition.path, segments_of(each), found.damage)
+            for each, found in zip((one, other), records, strict=True)
+        ]
+        said = None if self._mirror is None else self._mirror.checked(place, there, *records)
+        yield from self.stated.partition(
+            place,
+            self.topic_b(place[0]),
+            "order",
+            (notes[0], notes[1]),
+            (sides[0], sides[1]),
+            said=() if said is None else said.rows,
+            syncs=(0, 0) if said is None else (said.syncs, said.unknown),
         )
 
-    def _with_table(self, place: Place, there: str, one: Replica | None, table: LakeTable) -> Iterator[Row]:
-        topic, number = place
-        if one is None:
-            yield self._alone(place, None, None)
-            return
-        rows = table.rows((there, number))
+    def _with_table(self, place: Place, there: str, one: Replica, table: LakeTable) -> Iterator[Row]:
+        rows = table.rows((there, place[1]))
         copy, records = copy_of(one, same=True), ordered_records(one, headers=False)
         of_a, of_b = by_table(records, rows, copy, content=table.has_content)
-        yield ComparedPartition(
-            topic=topic,
-            partition=number,
-            topic_b=there if self._prefix else None,
-            by="offsets",
-            a=copy.path,
-            b=table.path,
-            **_counts(of_a, of_b),
-        )
-        self.found += _broken(of_a, of_b)
-        self._unproven(place, of_a, of_b)
-        yield from self._differences("a", place, copy, of_a, (records.offset, records.offset))
         order = np.argsort(of_b == REPEATED, kind="stable")  # what is there again comes last, as neighbours
-        yield from self._differences("b", place, None, of_b[order], (rows.offset[order], rows.offset[order]))
-        for row in dict.fromkeys((*records.damage, *one.damage)):
-            yield self._noted(row)
-
-    def _unproven(self, place: Place, *kinds: Int8) -> None:
-        """Notes what compaction may have removed, or not."""
-        number = sum(int(np.count_nonzero(one == UNPROVEN)) for one in kinds)
-        if number:
-            self.incomplete.append(f"{place[0]}-{place[1]}: {number} not there, and no checkpoint shows compaction")
-
-    def _noted(self, row: DamageRow) -> DamageRow:
-        if not row.harmless:
-            self.incomplete.append(f"{row.file}: {row.detail or row.reason}")
-        return row
-
-    def _differences(
-        self, side: str, place: Place, copy: CopyOfPartition | None, kinds: Int8, span: tuple[Int64, Int64]
-    ) -> Iterator[CopyDifference]:
-        for one in differences(kinds, *span):
-            if self._left <= 0:
-                return
-            self._left -= 1
-            yield CopyDifference(
-                side=side,
-                difference=NAMES[one.kind],
-                topic=place[0],
-                partition=place[1],
-                first_offset=one.first_offset,
-                last_offset=one.last_offset,
-                number=one.number,
-                file=None if copy is None else copy.segment(one.first_offset),
-            )
+        sides = (
+            Side(self.most).add(runs_of(of_a, records.offset, records.offset)),
+            Side(self.most).add(runs_of(of_b[order], rows.offset[order], rows.offset[order])),
+        )
+        damage = tuple(dict.fromkeys((*records.damage, *one.damage)))
+        notes = CopyNote(copy.path, copy.segments, damage), CopyNote(table.path)
+        yield from self.stated.partition(place, self.topic_b(place[0]), "offsets", notes, sides)
 
 
-class _Counts(TypedDict):
-    in_a: int
-    in_b: int
-    same: int
-    of_a: dict[str, int]
-    of_b: dict[str, int]
-
-
-def _counts(of_a: Int8, of_b: Int8) -> _Counts:
-    same = counted(of_a).get("same", 0)
-    return {"in_a": len(of_a), "in_b": len(of_b), "same": same, "of_a": counted(of_a), "of_b": counted(of_b)}
-
-
-def _broken(of_a: Int8, of_b: Int8) -> int:
-    return int(np.count_nonzero(of_a >= LOST) + np.count_nonzero(of_b >= LOST))
+def both_ways(a: CopyOfPartition, b: CopyOfPartition) -> tuple[Iterator[Run], Iterator[Run]]:
+    """What the batches of A are in B, and those of B in A, by offsets."""
+    of_a, of_b = by_offsets(a, b), by_offsets(b, a)
+    of_b[of_b == LOST] = EXTRA
+    one, other = a.batches, b.batches
+    return runs_of(of_a, one["base"], one["last"]), runs_of(of_b, other["base"], other["last"])
 
 
 def _places(directory: LogDirectory) -> set[Place]:

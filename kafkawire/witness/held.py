@@ -60,7 +60,7 @@ class CopyOfPartition(NamedTuple):
 
     def segment(self, offset: int) -> str:
         """The file that has an offset; the copy's path where none has."""
-        return next((path for base, path in reversed(self.segments) if base <= offset), self.path)
+        return segment_at(self.segments, offset) or self.path
 
     def status(self, offsets: Int64) -> Int8:
         """The status of each offset; those at or above `end` get -1."""
@@ -69,6 +69,11 @@ class CopyOfPartition(NamedTuple):
         at = np.maximum(np.searchsorted(self.first, offsets, side="right") - 1, 0)
         end = self.end if self.diverges_at is None else min(self.end, self.diverges_at)
         return np.where((offsets >= 0) & (offsets < end), self.code[at], np.int8(-1)).astype(np.int8)
+
+
+def segment_at(segments: tuple[tuple[int, str], ...], offset: int) -> str | None:
+    """The path of the segment that has an offset."""
+    return next((path for base, path in reversed(segments) if base <= offset), None)
 
 
 def newest_first(copies: Iterable[Replica]) -> list[Replica]:
@@ -95,41 +100,73 @@ def copy_of(replica: Replica, *, same: bool) -> CopyOfPartition:
     Raises:
         OSError: a file cannot be read.
     """
-    outcomes = replica.outcomes
     found: list[Held] = []
     ended: list[Held] = []
 
     def look(batches: Batches) -> None:
         if batches.is_control.any():
             ended.append(markers_of(batches))
-        data = batches.where(~batches.is_control & (batches.record_count >= 0))
-        if len(data):
-            found.append(packed(data, outcomes.states(data)))
+        found.append(data_of(replica, batches))
 
     first, code, end = [], [], 0
     for runs in replica.runs(look=look):
         first.append(runs.first)
         code.append(runs.code)
         end = int(runs.end[-1])
-    batches = np.concatenate([np.empty(0, HELD), *found])
-    if not (np.diff(batches["base"]) > 0).all():  # damage: of two at one offset the first counts
-        _, kept = np.unique(batches["base"], return_index=True)
-        batches = batches[kept]
-    one = replica.partition
-    return CopyOfPartition(
-        one.path,
-        PackedRows.of(batches),
-        PackedRows.of(np.concatenate([np.empty(0, MARKER), *ended])),
+    return viewed(
+        replica,
+        in_order(np.concatenate([np.empty(0, HELD), *found])),
         np.concatenate([np.empty(0, np.int64), *first]),
         np.concatenate([np.empty(0, np.int8), *code]),
         end,
-        one.broker.cleaned.get((one.topic, one.partition), 0),
-        same,
-        all(row.harmless for row in (*replica.damage, *replica.support_damage)),
-        one.high_watermark is not None,
-        replica.span.diverges_at,
-        tuple((file.offset or 0, file.path) for file in one.segments),
+        markers=np.concatenate([np.empty(0, MARKER), *ended]),
+        same=same,
     )
+
+
+def data_of(replica: Replica, batches: Batches) -> Held:
+    """The batches of data (`HELD`) among those of a replica."""
+    data = batches.where(~batches.is_control & (batches.record_count >= 0))
+    return packed(data, replica.outcomes.states(data)) if len(data) else np.empty(0, HELD)
+
+
+def in_order(batches: Held) -> Held:
+    """Batches by offset. In a damaged log several may have one offset: the first counts."""
+    if (np.diff(batches["base"]) > 0).all():
+        return batches
+    _, kept = np.unique(batches["base"], return_index=True)
+    found: Held = batches[kept]
+    return found
+
+
+def viewed(
+    replica: Replica, batches: Held, first: Int64, code: Int8, end: int, *, markers: Held | None = None, same: bool
+) -> CopyOfPartition:
+    """What was read of a replica, once all of it was looked at.
+
+    Args:
+        batches, first, code, end, markers, same: as of `CopyOfPartition`.
+    """
+    one = replica.partition
+    return CopyOfPartition(
+        path=one.path,
+        batches=PackedRows.of(batches),
+        markers=PackedRows.of(np.empty(0, MARKER) if markers is None else markers),
+        first=first,
+        code=code,
+        end=end,
+        compacted_to=one.broker.cleaned.get((one.topic, one.partition), 0),
+        same=same,
+        sound=all(row.harmless for row in (*replica.damage, *replica.support_damage)),
+        commits=one.high_watermark is not None,
+        diverges_at=replica.span.diverges_at,
+        segments=segments_of(replica),
+    )
+
+
+def segments_of(replica: Replica) -> tuple[tuple[int, str], ...]:
+    """First offset and path of each segment."""
+    return tuple((file.offset or 0, file.path) for file in replica.partition.segments)
 
 
 def markers_of(found: Batches) -> Held:

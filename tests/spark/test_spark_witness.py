@@ -79,6 +79,20 @@ def test_copies(answered: Any, number: int) -> None:
     assert found == expected
 
 
+def test_batches_are_shuffled_of_ranges_that_differ(spark: SparkSession, answered: Any, tmp_path: Path) -> None:
+    """Of equal copies digests are, 40 bytes for each range; a batch takes more."""
+    from tools.bench.compare_shuffle import shuffled, write_copies
+
+    first, equal, changed = write_copies(tmp_path, 4)
+    assert answered("compare", str(first), str(changed), *SPARK) == answered("compare", str(first), str(changed))
+    bytes_of_equal, of_a = shuffled(spark, first, equal)
+    assert of_a == {"same": 4096}
+    assert bytes_of_equal < 4096
+    bytes_of_changed, of_a = shuffled(spark, first, changed)
+    assert of_a == {"same": 3072, "changed": 1024}
+    assert bytes_of_equal + 2 * 1024 < bytes_of_changed < 100 * 1024
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

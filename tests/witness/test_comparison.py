@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from kafkawire import logdir
 from kafkawire.records import Record, build
 from kafkawire.rows import ComparedPartition, CopyDifference, Row
 from kafkawire.witness import CopyComparison
-from kafkawire.witness.comparison import NAMES, counted, differences
+from kafkawire.witness.comparison import NAMES, SAME, Side, runs_of
 from kafkawire.witness.record_order import OrderedRecords, by_order
 from tests.audit_logs import LogDirectory
 
@@ -61,16 +62,22 @@ def test_what_a_mirror_leaves_out_and_repeats_is_counted(values: list[int], data
     assert in_b.count("repeated") == again
 
 
-@given(st.lists(st.integers(0, len(NAMES) - 1), max_size=30))
-def test_differences_cover_all_that_is_not_the_same(listed: list[int]) -> None:
+@given(st.lists(st.integers(0, len(NAMES) - 1), max_size=40), st.lists(st.integers(0, 40), max_size=4))
+def test_differences_cover_all_that_is_not_the_same(listed: list[int], cuts: list[int]) -> None:
+    """In one go, and in parts of which each goes on where the last one ended."""
     found = np.array(listed, np.int8)
-    offsets = np.arange(len(listed)) * 3
-    ranges = list(differences(found, offsets, offsets + 2))
-    total = counted(found)
-    assert sum(one.number for one in ranges) == len(listed) - total.get("same", 0)
-    assert sum(total.values()) == len(listed)
-    for one in ranges:
-        assert one.last_offset - one.first_offset + 1 == 3 * one.number
+    offsets = np.arange(len(found)) * 3
+    whole = Side(100).add(runs_of(found, offsets, offsets + 2)).finish()
+    assert sum(one.number for one in whole.differences) == len(found) - listed.count(SAME)
+    assert sum(whole.counts.values()) == len(found)
+    assert whole.counts == {NAMES[kind]: listed.count(kind) for kind in sorted(set(listed))}
+    for one in whole.differences:
+        assert one.last_offset - one.first_offset == 3 * one.number - 1
+    parts, bounds = Side(100), [0, *sorted(min(cut, len(found)) for cut in cuts), len(found)]
+    for first, end in itertools.pairwise(bounds):
+        parts.add(runs_of(found[first:end], offsets[first:end], offsets[first:end] + 2))
+    assert parts.finish().differences == whole.differences
+    assert (parts.counts, parts.broken) == (whole.counts, whole.broken)
 
 
 def compared(a: LogDirectory, b: LogDirectory, **options: str) -> tuple[CopyComparison, list[Row]]:

@@ -222,8 +222,8 @@ def _commit(bootstrap: str, group: str, offset: int) -> None:
 
 
 def _end(bootstrap: str, topic: str) -> int:
-    """The number of records of a topic of one partition; of one that is not there 0."""
-    reader = clients.consumer(bootstrap, "ends", "read_uncommitted")
+    """The last stable offset of a topic of one partition, below which all is decided; of one that is not there 0."""
+    reader = clients.consumer(bootstrap, "ends", "read_committed")
     try:
         if topic not in reader.list_topics(timeout=_SECONDS).topics:
             return 0
