@@ -103,6 +103,9 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tools.soak --write
 	$(BIN)/python -m tools.soak.changing_logs 1 500
 	$(BIN)/python -m tools.soak.changing_logs 2 500
+	$(BIN)/python -m tools.soak.changing_logs 3 60 parquet
+	$(BIN)/python -m tools.soak.changing_logs 4 60 delta
+	$(BIN)/python -m tools.soak.changing_logs 5 60 iceberg
 
 # Every message, version and release, and the inside of record batches, against Kafka's own classes, with each engine
 # (Java 17, Maven); writes docs/conformance.md.

@@ -11,10 +11,12 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
 
 from kafkawire import logdir
 from kafkawire.records import Batch, Header, Record
 from kafkawire.spark import register
+from kafkawire.spark.segment_source import KafkaSegment
 from tests.audit_logs import NOON, LogDirectory
 from tests.consumed import LEVELS, REPLICAS
 from tools.recordings.archive import unpacked
@@ -228,6 +230,33 @@ def test_copied_logs_unite_with_live_ones(spark: SparkSession, logs: LogDirector
     united = live.union(copied)
     assert united.schema == live.schema
     assert [row.offset for row in united.orderBy("offset").collect()] == [0, 1, 3, 9]
+
+
+def test_spark_passes_no_columns_to_a_source_in_python(spark: SparkSession, tmp_path: Path) -> None:
+    """As documented, and the reason for the option `columns`: the day this fails, `count()` needs no recipe."""
+    noted = tmp_path / "asked"
+
+    class Recorder(KafkaSegment):
+        @classmethod
+        def name(cls) -> str:
+            return "kafka_segment_recorded"
+
+        def reader(self, schema: StructType) -> Any:
+            noted.write_text(",".join(schema.names))
+            return super().reader(schema)
+
+    spark.dataSource.register(Recorder)
+
+    def read(**options: str) -> DataFrame:
+        return spark.read.format("kafka_segment_recorded").options(**options).load(str(EXAMPLES / "one-node"))
+
+    table = read()
+    assert table.count() > table.select("offset").where("offset < 3").count() > 0
+    assert noted.read_text() == ",".join(table.columns)
+    assert read(columns="offset").count() == table.count()
+    noted.unlink()
+    assert read(columns="offset").count() > 0
+    assert noted.read_text() == "offset"
 
 
 def test_views_in_sql(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed"
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from tests.broker_fixture import StartCluster
-from tools.soak.changing_logs import disagreement, run_beside
+from tools.soak.changing_logs import disagreement, main, run_beside
 from tools.soak.log_changes import BROKERS
 
 
@@ -25,6 +25,25 @@ def test_delivered_is_what_a_real_consumer_has(start_cluster: StartCluster, tmp_
     assert found.batches >= 15
     assert found.records > 100
     assert found.acts.total() >= 15
+
+
+@pytest.mark.deployment
+@pytest.mark.parametrize(("into", "seed"), [("parquet", 21), ("delta", 22), ("iceberg", 23)])
+def test_a_query_that_is_killed_delivers_what_a_real_consumer_has(
+    start_cluster: StartCluster, tmp_path: Path, into: str, seed: int
+) -> None:
+    """Its driver and its executors, by SIGKILL, within and between micro-batches."""
+    folder = tmp_path / "cluster"
+    with start_cluster(2, controllers=1, config=BROKERS, folder=folder) as running:
+        found = run_beside(running, folder, seed, 10, into=into)
+    assert found.batches >= 10
+    assert found.records > 50
+    assert found.kills.total() >= 2
+
+
+def test_refuses_another_format() -> None:
+    with pytest.raises(SystemExit, match="FORMAT is parquet, delta, iceberg, not csv"):
+        list(main(["1", "2", "csv"]))
 
 
 def counted(*values: int) -> Counter[bytes]:

@@ -1,10 +1,11 @@
-"""`python -m tools.soak.changing_logs SEED STEPS`: a cluster that works on its logs, and a stream of its directories.
+"""`python -m tools.soak.changing_logs SEED STEPS [FORMAT]`: a cluster that works on its logs, and a stream of these.
 
 Between every two micro-batches something happens to the logs, chosen by the seed: records, transactions, a roll, the
 cleaner, retention, DeleteRecords, another leader, a leader that is lost with what its follower did not have (an unclean
 election, and truncation), a topic that is deleted and created again, a reassignment. A trigger may be computed twice,
 by a stream that is started anew from its checkpoint, as after a driver was killed; and a task twice, as after an
-executor was.
+executor was. With a format (parquet, delta, iceberg), the stream is a query of Spark's into a table, and its driver and
+executors are killed (`killed_query`).
 
 Delivered has to be what a real consumer has, once each: librdkafka, with the check of leader epochs that Kafka's own
 consumer makes. It reads before and after each micro-batch, as brokers work at any time: each record of the later
@@ -37,6 +38,7 @@ from kafkawire.spark.sources import SourceOptions
 from tools.broker import RunningCluster, cluster
 
 from .errors import SoakError
+from .killed_query import FORMATS, KilledQuery
 from .log_changes import BROKERS, TOPICS, WAIT_S, Changes
 
 #: The reasons of rows that are no records.
@@ -136,15 +138,19 @@ async def _end_of_epoch(bootstrap: str, topic: str, epoch: int) -> int:
 class Stream:
     """A query without Spark: its source, with a checkpoint that is JSON."""
 
-    def __init__(self, root: Path, random: Random, isolation: str) -> None:
-        self.options = {"path": f"{root}/node-*/data", "isolationLevel": isolation, "subscribe": ",".join(TOPICS)}
+    def __init__(self, options: dict[str, str], random: Random) -> None:
+        self.options = options
         self.random = random
         self.offset: Any = None
         self.errors: Counter[str] = Counter()
+        self.kills: Counter[str] = Counter()
         self._stream = self._started()
 
     def _started(self) -> SegmentStream:
         return SegmentStream(from_arrow_schema(RECORDS), SourceOptions(self.options))
+
+    def close(self) -> None:
+        """There is no process."""
 
     def trigger(self) -> Counter[bytes]:
         """A micro-batch: what it delivers."""
@@ -188,21 +194,29 @@ def disagreement(
 
 
 class Outcome(NamedTuple):
-    """What a run found: micro-batches, records that were delivered, what was done, and rows with errors, by reason."""
+    """What a run found: micro-batches, delivered records, what was done, rows with errors by reason, kills."""
 
     batches: int
     records: int
     acts: Counter[str]
     errors: Counter[str]
+    kills: Counter[str]
 
 
 def run_beside(
-    running: RunningCluster, folder: Path, seed: int, steps: int, announce: Callable[[str], None] = lambda text: None
+    running: RunningCluster,
+    folder: Path,
+    seed: int,
+    steps: int,
+    announce: Callable[[str], None] = lambda text: None,
+    *,
+    into: str | None = None,
 ) -> Outcome:
     """Micro-batches beside a cluster of two brokers with the properties `BROKERS`.
 
     Args:
         folder: of the cluster. `seed`: of what happens. `steps`: micro-batches.
+        into: the format of a table: a query of Spark's, whose processes are killed. None: a stream without Spark.
 
     Raises:
         SoakError: something was delivered twice, or is missing.
@@ -211,46 +225,64 @@ def run_beside(
     isolation = ("read_uncommitted", "read_committed")[seed % 2]
     changes = Changes(running, random)
     reading = Reading(running.bootstrap, isolation)
-    stream = Stream(folder.resolve(), random, isolation)
+    path = f"{folder.resolve()}/node-*/data"
+    options = {"path": path, "isolationLevel": isolation, "subscribe": ",".join(TOPICS)}
+    stream = Stream(options, random) if into is None else KilledQuery(options, folder / "query", random, into)
     done: Counter[str] = Counter()
     every: Counter[bytes] = Counter()
+    allowed: Counter[bytes] = Counter()
+    recent: list[str] = []
     batches = 0
 
-    def batch() -> None:
-        nonlocal batches, every
+    def batch() -> bool:
+        """Whether it ended. What a killed driver has committed is seen with the next one."""
+        nonlocal batches, every, allowed
         changes.settle()
         before, _ = reading.read()
+        allowed |= before
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             found = stream.trigger()
-        after, reading.at = reading.read()
         batches += 1
+        if found is None:
+            return False
+        after, reading.at = reading.read()
         every += found
-        if wrong := disagreement(before, found, after, every):
-            raise SoakError(f"seed {seed}, micro-batch {batches}, {recent[-8:]}: {wrong}; {stream.offset}")
+        if wrong := disagreement(allowed, found, after, every):
+            raise SoakError(f"seed {seed}, micro-batch {batches}, {recent[-8:]}: {wrong}")
+        allowed = Counter()
+        return True
 
-    changes.between = batch  # type: ignore[method-assign]
+    changes.between = batch  # type: ignore[assignment, method-assign]
     changes.recreated = reading.forget  # type: ignore[method-assign]
-    recent: list[str] = []
-    batch()
-    while batches < steps:
-        for _ in range(random.randint(1, 3)):
-            recent.append(changes.act())
-            done[recent[-1]] += 1
-        batch()
-        announce(f"seed {seed}: micro-batch {batches}, {sum(every.values())} records, {recent[-1]}")
+    try:
+        ended = batch()
+        while batches < steps or not ended:
+            for _ in range(random.randint(1, 3)):
+                recent.append(changes.act())
+                done[recent[-1]] += 1
+            ended = batch()
+            announce(f"seed {seed}: micro-batch {batches}, {sum(every.values())} records, {recent[-1]}")
+    finally:
+        stream.close()
     if unexpected := stream.errors.keys() - _EXPECTED:
         raise SoakError(f"seed {seed}: rows with errors {unexpected}")
-    return Outcome(batches, sum(every.values()), done, stream.errors)
+    return Outcome(batches, sum(every.values()), done, stream.errors, stream.kills)
 
 
 def main(words: list[str]) -> Iterator[str]:
-    seed, steps = map(int, words)
+    seed, steps = map(int, words[:2])
+    (into,) = words[2:] or (None,)
+    if into is not None and into not in FORMATS:
+        raise SystemExit(f"FORMAT is {', '.join(FORMATS)}, not {into}")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "cluster")
         with cluster(2, controllers=1, config=BROKERS, folder=place) as running:
-            found = run_beside(running, place, seed, steps, lambda text: print(text, flush=True))
-    yield f"{found.batches} micro-batches, {found.records} records, {dict(found.acts)}, rows {dict(found.errors)}"
+            found = run_beside(running, place, seed, steps, lambda text: print(text, flush=True), into=into)
+    yield (
+        f"{found.batches} micro-batches, {found.records} records, {dict(found.acts)}, rows {dict(found.errors)}, "
+        f"killed {dict(found.kills)}"
+    )
 
 
 if __name__ == "__main__":
