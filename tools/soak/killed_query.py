@@ -141,6 +141,7 @@ class KilledQuery:
 
     def _has_answer(self, seconds: float) -> bool:
         assert self._process is not None
+        assert self._process.stdout is not None
         return bool(select.select([self._process.stdout], [], [], seconds)[0])
 
     def _answer(self) -> str:

@@ -114,13 +114,18 @@ class Changes:
         self._flush(self._producer)
 
     def transaction(self) -> None:
-        self._writer.begin_transaction()
-        for topic in TOPICS:
-            self._send(self._writer, topic, self.random.randint(1, 6))
-        if self.random.random() < 0.3:
-            self._writer.abort_transaction(WAIT_S)
-        else:
-            self._writer.commit_transaction(WAIT_S)
+        """An unclean election may have lost what a leader knew of the producer: then it is started anew."""
+        counts = [self.random.randint(1, 6) for _ in TOPICS]
+        aborts = self.random.random() < 0.3
+        try:
+            self._writer.begin_transaction()
+            for topic, count in zip(TOPICS, counts, strict=True):
+                self._send(self._writer, topic, count)
+            (self._writer.abort_transaction if aborts else self._writer.commit_transaction)(WAIT_S)
+        except KafkaException as error:
+            if not error.args[0].fatal():
+                raise
+            self._start_producers()
 
     def roll(self) -> None:
         """A segment ends where the time of a record is later by `segment.ms`."""
