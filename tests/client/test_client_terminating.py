@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from kafkawire import rows
 from kafkawire.client import ClientError
+from kafkawire.client.actions import terminating
 from kafkawire.client.actions.terminating import Terminated, describe_one, left_open, plan_end, terminate
 from kafkawire.messages import (
     DescribeTransactionsRequest,
@@ -99,6 +101,20 @@ def test_refusal_of_a_stuck_prepare_is_explained(force: bool) -> None:
         "COMMIT is decided.*; orders-0: The partition has seen a marker of coordinator epoch 5.*refuses its COMMIT",
         force=force,
     )
+
+
+def test_refusal_of_a_stuck_prepare_says_that_partitions_could_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unreadable(*_: Any) -> rows.Audit:
+        raise ClientError("no broker answers")
+
+    monkeypatch.setattr(terminating, "left_open", unreadable)
+    refused(Coordinator("PrepareCommit"), "stuck_prepare", "which partitions wait could not be read: no broker answers")
+
+    async def partly(*_: Any) -> rows.Audit:
+        return rows.Audit(read=rows.Coverage(partitions=0, complete=False, gaps=("orders-0: not authorized",)))
+
+    monkeypatch.setattr(terminating, "left_open", partly)
+    refused(Coordinator("PrepareCommit"), "stuck_prepare", "which partitions wait is not known: orders-0: not auth")
 
 
 def test_a_transaction_that_is_just_being_ended_is_nothing_open() -> None:

@@ -304,13 +304,16 @@ async def describe(cluster: Cluster, transactional_id: str, timeout_s: float | N
 
 
 async def _why_stuck(cluster: Cluster, found: TransactionDescription, search: Search) -> str:
-    """Which partitions wait for the marker, and why, as the end of a sentence."""
+    """Which partitions wait for the marker, and why, or why that is not known, as the end of a sentence."""
     try:
         audit = await left_open(cluster, found.producer_id, search)
-    except ClientError:
-        return ""
+    except ClientError as error:
+        return f"; which partitions wait could not be read: {error}"
     stuck = [one for one in audit.findings if one.reason == "stuck_prepare"]
-    return "".join(f"; {one.topic}-{one.partition}: {one.evidence[2]}" for one in stuck)
+    unread = () if stuck else audit.read.gaps[:1]
+    return "".join(f"; {one.topic}-{one.partition}: {one.evidence[2]}" for one in stuck) + "".join(
+        f"; which partitions wait is not known: {gap}" for gap in unread
+    )
 
 
 async def check_ended(
