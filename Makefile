@@ -134,7 +134,7 @@ share-fates: $(VENV)/.dev
 # (Java 17, Maven, tcpdump).
 witness: $(VENV)/.dev
 	$(BIN)/python -m tools.recordings deliveries group-deliveries
-	$(BIN)/pytest -q tests/witness tests/cli/test_cli_witness.py tests/cli/test_cli_compare.py
+	$(BIN)/pytest -q tests/witness tests/cli/test_cli_witness.py tests/cli/test_cli_witness_broker.py tests/cli/test_cli_compare.py
 	$(BIN)/python -m tools.bench.witness
 
 # The captures and log directories in examples/, made again with a real broker (Java 17, Maven, tcpdump).

@@ -32,12 +32,12 @@ FETCH = 1
 _READ_COMMITTED = 1
 
 #: A batch of data in a Fetch response. `committed`: of a read_committed consumer. `delivered`: not left out as aborted.
-#: `stable`: the last stable offset that the response names.
+#: `high`: the high watermark that the response names.
 FETCHED = np.dtype(
     [
         ("place", "<i4"), ("base", "<i8"), ("producer_id", "<i8"), ("epoch", "<i2"), ("sequence", "<i4"),
         ("last", "<i8"), ("records", "<i4"), ("content", "<u8"), ("transactional", "?"), ("committed", "?"),
-        ("delivered", "?"), ("stable", "<i8"), *ORIGIN,
+        ("delivered", "?"), ("high", "<i8"), *ORIGIN,
     ]
 )  # fmt: skip
 
@@ -62,7 +62,7 @@ READINGS = (
     Reading("unknown", "no_copy", "no log that was given is of the partition"),
     Reading("unknown", "not_in_copy", "the newest copy does not hold the batch at its offset (any more)"),
     Reading("unknown", "outcome_unknown", "the copy does not show how the transaction ended"),
-    Reading("unknown", "copy_older", "the transaction is open in the copy, which ends before the last stable offset"),
+    Reading("unknown", "copy_older", "the transaction is open in the copy, which ends before the high watermark"),
     Reading("delivered"),
     Reading("left_out"),
     Reading("withheld", rule="a read_committed consumer gets all committed records", hint=_INDEX),
@@ -123,7 +123,7 @@ class FetchedBatches(ExchangeRows):
                 (
                     place, batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence,
                     batch.last_offset, batch.record_count, batch.transactional, committed, delivered,
-                    part.last_stable_offset, *origin,
+                    part.high_watermark, *origin,
                 ),
                 whole=batch.record_count == batch.last_offset_delta + 1,
             )  # fmt: skip
@@ -176,7 +176,8 @@ def readings(fetched: PackedRows, copy: CopyOfPartition | None) -> Int8:
         same &= held["last"][place] < copy.diverges_at
     state, delivered = held["state"][place], fetched["delivered"]
     settled = np.isin(state, (NONE, COMMITTED))
-    older = copy.end < fetched["stable"]
+    # A marker may be above the last stable offset, which an older transaction holds; it is below the high watermark.
+    older = copy.end < fetched["high"]
     outcome = np.select(
         [
             ~fetched["committed"],

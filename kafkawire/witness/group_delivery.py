@@ -10,20 +10,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafkawire.logdir.transaction_states import COMMITTED, NONE
+from kafkawire.logdir.transaction_states import COMMITTED, NONE, OPEN, UNKNOWN
 from kafkawire.records.array_types import Bools, Int8, Int64
 from kafkawire.witness.exchange_rows import Rows
 from kafkawire.witness.held import CopyOfPartition
 from kafkawire.witness.positions import Moves, moment
 
 #: Whether the records below a committed offset were given. Before DELIVERED are the reasons for unknown.
-NO_COPY, COPY_OLDER, NO_FETCH, NOT_CAPTURED, DELIVERED, UNDELIVERED, GAP = range(7)
-NAMES = ("unknown", "unknown", "unknown", "unknown", "delivered", "undelivered", "undelivered")
+NO_COPY, COPY_OLDER, NO_FETCH, NOT_CAPTURED, UNDECIDED, DELIVERED, UNDELIVERED, GAP = range(8)
+NAMES = ("unknown", "unknown", "unknown", "unknown", "unknown", "delivered", "undelivered", "undelivered")
 REASONS = {
     NO_COPY: ("no_copy", "no log that was given is of the partition"),
     COPY_OLDER: ("copy_older", "the newest copy ends before the committed offset"),
     NO_FETCH: ("no_fetch", "no capture shows where the group began to read the partition"),
     NOT_CAPTURED: ("fetch_not_captured", "records below the offset are in no Fetch response that was captured"),
+    UNDECIDED: (
+        "outcome_unknown",
+        "records below the offset were not given, and the copy does not show how their transactions ended",
+    ),
 }
 _NEVER = np.iinfo(np.int64).max
 
@@ -62,6 +66,9 @@ def deliveries(
     counted = np.flatnonzero(np.isin(held["state"], (NONE, COMMITTED)) & (held["records"] > 0))
     base, last = held["base"][counted], held["last"][counted]
     given = _first_given(base, fetched)
+    # A later copy may have these as committed.
+    open_ = np.isin(held["state"], (OPEN, UNKNOWN)) & (held["records"] > 0)
+    undecided, undecided_given = held["base"][open_], _first_given(held["base"][open_], fetched)
     sent = moment(commits["file"], commits["packet"])
     known = sorted(zip(moment(starts["file"], starts["packet"]).tolist(), starts["offset"].tolist(), strict=True))
     begun = int(asked.min()) if len(asked) else None
@@ -79,7 +86,9 @@ def deliveries(
         first, end = np.searchsorted(base, [start, offset])
         missing = first + np.flatnonzero((given[first:end] > sent[one]) & (last[first:end] < offset))
         if not len(missing):
-            seen[one] = DELIVERED if offset <= max(copy.end, start) else COPY_OLDER
+            left = slice(*np.searchsorted(undecided, [start, offset]))
+            known_all = bool((undecided_given[left] <= sent[one]).all())
+            seen[one] = UNDECIDED if not known_all else DELIVERED if offset <= max(copy.end, start) else COPY_OLDER
             continue
         # What a client was given before the capture began is not known: then its first position is not, either.
         shown = moves if read else None

@@ -51,14 +51,15 @@ def judged(
     logs, log = written(tmp_path / "logs")
     given = bytes(log.segments[-1][1])
     logs.high_watermark("t", 0, log.end)
+    high = log.end
     if more:
-        stable = log.end + 5
+        stable = high = log.end + 5
     asked = FetchPartition(partition=0, fetch_offset=0)
     request = FetchRequest(
         replica_id=replica, isolation_level=isolation, topics=(FetchTopic(topic="t", partitions=(asked,)),)
     )
     part = PartitionData(
-        high_watermark=log.end,
+        high_watermark=high,
         last_stable_offset=stable,
         aborted_transactions=tuple(AbortedTransaction(*one) for one in aborted),
         records=given,

@@ -38,7 +38,10 @@ def record(folder: Path, cache: Path | None = None) -> dict[str, Any]:
             recorded(folder / CAPTURE, int(proxy.address.rpartition(":")[2])),
         ):
             _transactions(proxy.address)
-            lost = [_lose(proxy, "payments", idempotent=True), _lose(proxy, "metrics", idempotent=False)]
+            lost = [
+                lose_response(proxy, "payments", idempotent=True),
+                lose_response(proxy, "metrics", idempotent=False),
+            ]
         running.stop_node(1)
         _copy(running.log_dirs[1], folder / "broker-1")
     return {"topics": TOPICS, "lost_responses": lost}
@@ -55,7 +58,7 @@ def _transactions(bootstrap: str) -> None:
         service.transaction(numbers, timestamp=now - (10 - number) * _MINUTE, committed=number != 3)
 
 
-def _lose(proxy: Proxy, topic: str, *, idempotent: bool) -> dict[str, Any]:
+def lose_response(proxy: Proxy, topic: str, *, idempotent: bool) -> dict[str, Any]:
     """Writes 12 batches, and loses the response to the seventh."""
     failed: list[str] = []
     producer = Producer(

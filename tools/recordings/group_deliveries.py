@@ -2,9 +2,10 @@
 
 `sound-VERSION/` has the capture of all clients of one broker, and its log directory with the coordinators' logs,
 without a fault: librdkafka, kafka-python, Java's producer and consumer, an exactly-once copy, Kafka Streams.
-`late-data-VERSION/`: a batch that the network delays arrives after its transaction was aborted, at a broker that does
-not verify transactions. `mirror/`: MirrorMaker 2 that is killed (`stopped/`), and goes on (`resumed/`). `lake/`:
-Parquet files of a job that was killed, and of the next one.
+`lost-responses-VERSION/`: responses of Produce requests are dropped once the broker has the batches, of producers
+with and without idempotence, and of one that gives up. `late-data-VERSION/`: a batch that the network delays arrives
+after its transaction was aborted, at a broker that does not verify transactions. `mirror/`: MirrorMaker 2 that is
+killed (`stopped/`), and goes on (`resumed/`). `lake/`: Parquet files of a job that was killed, and of the next one.
 
 What is captured is recorded by a proxy, without root.
 """
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from kafkawire.messages import ProduceRequest
-from kafkawire.proxy import Proxy
+from kafkawire.proxy import Fault, Proxy
 from tools.broker import cluster
 from tools.broker.jars import BROKER_VERSION
 from tools.polling import until
@@ -33,6 +35,7 @@ from tools.polling import until
 from . import clients
 from .deliveries import _now, _send
 from .errors import RecordingError
+from .example_witness import lose_response
 from .frameworks import mirror_maker, streams
 from .frameworks.processes import SOURCE
 from .raw_client import RawCluster
@@ -53,6 +56,9 @@ def record(folder: Path, cache: Path | None = None) -> None:
     for version in LATE:
         truth[f"late-data-{version}"] = _late_data(folder / f"late-data-{version}", version, cache)
         print(f"late data {version}", file=sys.stderr, flush=True)
+    for version in SOUND:
+        truth[f"lost-responses-{version}"] = _lost_responses(folder / f"lost-responses-{version}", version, cache)
+        print(f"lost responses {version}", file=sys.stderr, flush=True)
     truth |= _copies(folder, cache)
     print("mirror, lake", file=sys.stderr, flush=True)
     for version in SOUND:
@@ -96,6 +102,28 @@ def _late_data(folder: Path, version: str, cache: Path | None) -> dict[str, Any]
         running.stop_node(1)
         _copy(running.log_dirs[1], folder / "node-1", [TOPIC])
     return {"topic": TOPIC, "partition": 0, "offset": offsets[0]}
+
+
+def _lost_responses(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
+    """Each producer writes twelve batches, and the response to the seventh is dropped; to the last one of all, too,
+    whose producer does not send it again."""
+    folder.mkdir(parents=True)
+    topics = {"idempotent": 1, "plain": 1, "given-up": 1}
+    with cluster(1, config=_CONFIG, version=version, cache=cache) as running:
+        clients.create_topics(running.bootstrap, topics, replicas=1, config={})
+        with Proxy(running.bootstrap, record=folder / CAPTURE) as proxy:
+            lose_response(proxy, "idempotent", idempotent=True)
+            lose_response(proxy, "plain", idempotent=False)
+            _send(proxy.address, "given-up", range(1), acks="all")
+            with RawCluster(proxy.address) as wire:
+                producer = wire.init_producer(None)
+                proxy.fault(Fault(ProduceRequest, drop="response", times=1))
+                with suppress(RecordingError):  # the connection is closed
+                    wire.produce("given-up", 0, [b"unheard"], producer, timestamp=_now(), transactional=False)
+            _send(proxy.address, "given-up", range(1, 4), acks="all")
+        running.stop_node(1)
+        _copy(running.log_dirs[1], folder / "node-1", list(topics))
+    return {"twice": {"topic": "plain", "offsets": [6, 7]}, "unacknowledged": {"topic": "given-up", "offset": 1}}
 
 
 def _copies(folder: Path, cache: Path | None) -> dict[str, Any]:
