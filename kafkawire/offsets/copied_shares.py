@@ -36,32 +36,34 @@ def explained_shares(
     partition: int | None = None,
     limit: int | None = None,
     dead_letter_topic: str | None = None,
+    number: int | None = None,
 ) -> tuple[list[ShareExplained], list[str]]:
     """The share partitions of a group; and why there may be more, a sentence each.
 
     Args:
         replicas_: of the log directories of one cluster.
         topic, partition: only these.
+        number: only those whose state is in this partition of `__share_group_state`.
         limit: the delivery count limit, where the log directories do not have it.
         dead_letter_topic: likewise.
 
     Raises:
         UnknownShareGroupError: there is nothing to explain.
     """
-    found, gaps = chosen_shares(replicas_, group, topic, partition)
+    found, gaps = chosen_shares(replicas_, group, topic, partition, number)
     settings = share_settings(replicas_.metadata, group, limit, dead_letter_topic)
     return [_explained(replicas_, one, settings) for one in found], gaps
 
 
 def chosen_shares(
-    replicas_: LeadingReplicas, group: str, topic: str | None, partition: int | None
+    replicas_: LeadingReplicas, group: str, topic: str | None, partition: int | None, number: int | None = None
 ) -> tuple[list[ShareSource], list[str]]:
     """The share partitions of a group that are asked for.
 
     Raises:
         UnknownShareGroupError: there is none.
     """
-    found, gaps = copied_shares(replicas_, group)
+    found, gaps = copied_shares(replicas_, group, number)
     chosen = [
         one
         for one in found
@@ -116,10 +118,15 @@ def share_group_names(replicas_: LeadingReplicas) -> tuple[list[str], list[str]]
         except OSError as error:
             gaps.append(f"{leading.partition.path}: {error.strerror or error}")
             continue
-        found = histories(state_records(log, None), None, from_start=False)
-        names |= {key.group for key, history in found.items() if history.state is not None}
+        names.update(groups_in(log))
         gaps += log.problems
     return sorted(names), gaps
+
+
+def groups_in(log: GroupLog) -> list[str]:
+    """The groups that have a state in a partition of the state, sorted."""
+    found = histories(state_records(log, None), None, from_start=False)
+    return sorted({key.group for key, history in found.items() if history.state is not None})
 
 
 def _timestamp(segments: list[LogFile], offset: int) -> int | None:

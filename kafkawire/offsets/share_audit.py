@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.logdir import LogDirectory
-from kafkawire.offsets.copied_shares import explained_shares, share_group_names
+from kafkawire.logdir import LogDirectory, LogFile
+from kafkawire.offsets.copied_shares import explained_shares, groups_in
 from kafkawire.offsets.group_records import GroupLog
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.share_copies import STATE_TOPIC, TopicNames, begins_at_zero, state_records
+from kafkawire.offsets.share_explain import ShareExplained
 from kafkawire.offsets.share_rules import RULES, STANDING_RULES, STEP_RULES
 from kafkawire.offsets.share_rules.rule import DAMAGED, ShareStep
 from kafkawire.offsets.share_settings import share_settings
@@ -28,9 +29,13 @@ def with_shares(audit: rows.Audit, directory: LogDirectory) -> rows.Audit:
     Args:
         audit: of the same log directories.
     """
-    if len(set(cluster_ids(directory).values())) > 1:
-        return audit  # names of groups are each cluster's own
-    answers = share_answers(LeadingReplicas(directory))
+    return with_answers(
+        audit, [one for _, part in clusters(directory) for one in share_answers(LeadingReplicas(part))]
+    )
+
+
+def with_answers(audit: rows.Audit, answers: Sequence[Placed]) -> rows.Audit:
+    """An audit with the answers of the rules of share groups; the same one where there is none."""
     if not answers:
         return audit
     found = summed(answers)
@@ -42,39 +47,57 @@ def with_shares(audit: rows.Audit, directory: LogDirectory) -> rows.Audit:
     )
 
 
+def clusters(directory: LogDirectory) -> list[tuple[str | None, LogDirectory]]:
+    """The log directories of each cluster, with its id: names of groups are each cluster's own. Of several, a directory
+    without an id is alone, with its path in place of the id."""
+    ids = cluster_ids(directory)
+    if len({*ids.values()}) < 2:
+        return [(None, directory)]
+    parts: dict[str, list[LogFile]] = {}
+    for file in directory.files:
+        parts.setdefault(ids.get(file.root, file.root), []).append(file)
+    given = [one.root for one in directory.brokers if directory.is_whole(one)]
+    return [(name, LogDirectory(files, given=given)) for name, files in parts.items()]
+
+
 def share_answers(replicas: LeadingReplicas) -> list[Placed]:
     """The answers of all rules, by partition of the state; empty where none of it is here.
 
     Args:
         replicas: of the log directories of one cluster.
     """
-    answers: list[Placed] = []
-    names = TopicNames.of(replicas)
-    tallies: dict[int, dict[str, Tally]] = {}
-    for number in replicas.numbers(STATE_TOPIC):
-        leading = replicas.of(STATE_TOPIC, number)
-        if leading is None:
-            continue
-        tallies[number] = {rule.name: Tally(rule.name) for rule in RULES}
-        try:
-            log = GroupLog(leading.partition)
-            steps(replicas, names, state_records(log, None), tallies[number], from_start=begins_at_zero(log))
-            problems = [*log.problems]
-        except OSError as error:
-            problems = [f"{leading.partition.path}: {error.strerror or error}"]
-        if problems:
-            for rule in STEP_RULES:
-                tallies[number][rule.name].lack(DAMAGED)
-    for group in share_group_names(replicas)[0] if tallies else ():
-        for share in explained_shares(replicas, group)[0]:
-            for standing in STANDING_RULES:
-                standing.judge(share, tallies[share.source.number][standing.name])
-    for number, found in tallies.items():
-        leading = replicas.of(STATE_TOPIC, number)
-        if leading is not None:
-            place, path = place_of(leading.partition), leading.partition.path
-            answers += [Placed(place, tally.answer(), path) for tally in found.values()]
-    return answers
+    return [one for number in replicas.numbers(STATE_TOPIC) for one in partition_answers(replicas, number)]
+
+
+def partition_answers(replicas: LeadingReplicas, number: int) -> list[Placed]:
+    """The answers of all rules by one partition of the state; empty where no copy of it is here."""
+    leading = replicas.of(STATE_TOPIC, number)
+    if leading is None:
+        return []
+    path = leading.partition.path
+    tallies = {rule.name: Tally(rule.name) for rule in RULES}
+    groups: list[str] = []
+    try:
+        log = GroupLog(leading.partition)
+        steps(replicas, TopicNames.of(replicas), state_records(log, None), tallies, from_start=begins_at_zero(log))
+        groups = groups_in(log)
+        problems = [*log.problems]
+    except OSError as error:
+        problems = [f"{path}: {error.strerror or error}"]
+    if problems:
+        for rule in STEP_RULES:
+            tallies[rule.name].lack(DAMAGED)
+    for group in groups:
+        judge_standing(explained_shares(replicas, group, number=number)[0], tallies)
+    place = place_of(leading.partition)
+    return [Placed(place, tally.answer(), path) for tally in tallies.values()]
+
+
+def judge_standing(shares: Iterable[ShareExplained], tallies: dict[str, Tally]) -> None:
+    """Judges share partitions by all rules of these."""
+    for share in shares:
+        for standing in STANDING_RULES:
+            standing.judge(share, tallies[standing.name])
 
 
 def steps(

@@ -100,22 +100,26 @@ class TopicNames:
         return id in self._gone
 
 
-def copied_shares(replicas: LeadingReplicas, group: str) -> tuple[list[ShareSource], list[str]]:
+def copied_shares(
+    replicas: LeadingReplicas, group: str, only: int | None = None
+) -> tuple[list[ShareSource], list[str]]:
     """The share partitions of a group, by topic and partition; and why there may be more, a sentence each.
 
     Args:
         replicas: of the log directories of one cluster.
         group: its id.
+        only: those whose state is in this partition of `__share_group_state`; None: in any.
     """
     names, gaps, found = TopicNames.of(replicas), list[str](), list[ShareSource]()
     count = replicas.count_of(STATE_TOPIC)
     numbers = replicas.numbers(STATE_TOPIC)
+    chosen = [number for number in numbers if only in (None, number)]
     if count is None:
         gaps.append(f"how many partitions {STATE_TOPIC} has is not known (no __cluster_metadata)")
     else:
         missing = sorted(set(range(count)) - set(numbers))
         gaps += [f"{STATE_TOPIC}-{number}, which may keep states of the group, is not here" for number in missing]
-    for number in numbers:
+    for number in chosen:
         leading = replicas.of(STATE_TOPIC, number)
         if leading is None:
             continue

@@ -36,6 +36,7 @@ if not _functions_only:
     from kafkawire.spark.audit_job import audit
     from kafkawire.spark.registration import register
     from kafkawire.spark.session import local_session, session_on
+    from kafkawire.spark.share_groups import share_offsets
     from kafkawire.spark.shipping import ship
     from kafkawire.spark.topics import read_topic, stream_topic
     from kafkawire.spark.transaction_table import transactions
@@ -50,6 +51,7 @@ __all__ = [
     "read_topic",
     "register",
     "session_on",
+    "share_offsets",
     "ship",
     "stream_topic",
     "to_kafka_message",

@@ -24,6 +24,7 @@ from kafkawire.logdir import Unreadable
 from kafkawire.logdir.directory import is_below
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.tier_keys import private_key
+from kafkawire.offsets.share_audit import with_answers
 from kafkawire.spark.audit_dataframes import TableOutput
 from kafkawire.spark.fleet_listing import FoundReplicas, listing
 from kafkawire.spark.jobs import Progress, job, kept, narrow_rows
@@ -31,6 +32,7 @@ from kafkawire.spark.outcome_judge import judged, judged_with, judgements
 from kafkawire.spark.outcome_rows import DAMAGE, DIGESTS, FINDING, cells_of, replica_digests
 from kafkawire.spark.replica_parts import DriverFacts, Fleet, TaskEngine, numbers
 from kafkawire.spark.session import QUICK_START, session_on
+from kafkawire.spark.share_groups import share_answers, state_partitions
 from kafkawire.spark.shipping import PURE_PYTHON
 from kafkawire.spark.task_sizing import by_task
 from kafkawire.spark.transaction_table import table_of
@@ -155,6 +157,12 @@ class _AuditJob(NamedTuple):
             audit = conclude(shown, self.settings, tables.concluded)
         with self._job("take findings"):
             findings, more = tables.first(FINDING, self.most_rows) if opens else ([], ())
+        places = [one.facts.partition.place for one in of_replicas]
+        shared = state_partitions(places, found.clusters)
+        if shared:
+            with self._job("judge share groups"):
+                judging = share_answers(self.spark, self.paths, shared, self.tier_keys, whole=whole)
+                audit = with_answers(audit, list(for_driver(tables.keep(judging))))
         if self.save is not None:
             with self._job("write tables"):
                 self.save.write({**tables.tables(self.spark), "transactions": table_of(read, cells, fleet)})
