@@ -29,9 +29,7 @@ def with_shares(audit: rows.Audit, directory: LogDirectory) -> rows.Audit:
     Args:
         audit: of the same log directories.
     """
-    return with_answers(
-        audit, [one for _, part in clusters(directory) for one in share_answers(LeadingReplicas(part))]
-    )
+    return with_answers(audit, [one for _, part in clusters(directory) for one in share_answers(LeadingReplicas(part))])
 
 
 def with_answers(audit: rows.Audit, answers: Sequence[Placed]) -> rows.Audit:

@@ -42,6 +42,7 @@ class ShareExplained:
         letters: the copies of its records in the dead-letter topic, anew each time.
         problems: what could not be read, a sentence each; it grows with what is read.
         letters_doubt: why copies in the dead-letter topic may be missing that were there; None: they are not.
+        current: whether the start offset by the records is the one that the coordinator answers.
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class ShareExplained:
         letters: Callable[[], Iterable[Letter]],
         problems: list[str],
         letters_doubt: str | None = None,
+        *,
+        current: bool = True,
     ) -> None:
-        self.letters_doubt = letters_doubt
+        self.letters_doubt, self.current = letters_doubt, current
         self.source, self.settings, self.span, self.problems = source, settings, span, problems
         self._holds, self._letters = holds, letters
 

@@ -24,7 +24,8 @@ class ShareSettings(NamedTuple):
         isolation_level: None: not known.
         dead_letter_topic: None: it has none, or that is not known.
         unseen: what is not known, a sentence each.
-        limit_changed, isolation_changed: it had another value before, as far as the metadata log reaches back.
+        limit_changed, isolation_changed, letters_changed: it had another value before, as far as the metadata log
+            reaches back, or may have had one: a cluster tells the present ones only.
     """
 
     limit: int | None = None
@@ -33,6 +34,7 @@ class ShareSettings(NamedTuple):
     unseen: tuple[str, ...] = ()
     limit_changed: bool = False
     isolation_changed: bool = False
+    letters_changed: bool = False
 
     @property
     def read_committed(self) -> bool | None:
@@ -58,6 +60,7 @@ def share_settings(
     return found._replace(
         limit_changed=(group, LIMIT) in changed or ("", BROKER_LIMIT) in changed,
         isolation_changed=(group, ISOLATION) in changed,
+        letters_changed=(group, DEAD_LETTERS) in changed,
     )
 
 

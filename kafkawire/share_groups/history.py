@@ -61,6 +61,12 @@ class ShareHistory:
         if start >= 0 and (self.begun_at is None or start < self.begun_at):
             self.begun_at = start
 
+    @property
+    def restarts(self) -> int:
+        """How often the state began: with the group, and each time that an administrator set its offset or deleted
+        it."""
+        return len(self._restarts)
+
     def _restart(self, offset: int, start: int | None) -> None:
         if len(self._restarts) < MOST_RESTARTS:
             self._restarts.append((offset, -1 if start is None else start))

@@ -17,7 +17,13 @@ from kafkawire.offsets.share_audit import judge, share_answers
 from kafkawire.offsets.share_copies import ShareSource, histories
 from kafkawire.offsets.share_explain import PartitionSpan, ShareExplained
 from kafkawire.offsets.share_fates import Held
-from kafkawire.offsets.share_rules import RULES, STANDING_RULES, STEP_RULES
+from kafkawire.offsets.share_rules import (
+    RULES,
+    STANDING_RULES,
+    STEP_RULES,
+    share_committed_only,
+    share_dead_letter_once,
+)
 from kafkawire.offsets.share_rules.rule import Fault, FaultRecord, ShareStep, StandingRule, StepRule
 from kafkawire.offsets.share_settings import ShareSettings
 from kafkawire.share_groups import ShareFold, SharePartition, ShareRecord
@@ -193,7 +199,7 @@ def test_faults_of_a_share_partition(name: str, share: ShareExplained, violated:
     ("name", "share"),
     [
         ("share_committed_only", explained(READ, held=ABORTED, settings=ShareSettings(5, None))),
-        ("share_committed_only", explained(READ, held=ABORTED, settings=CHANGED)),
+        ("share_dead_letter", explained(ARCHIVED, settings=SETTINGS._replace(letters_changed=True))),
         ("share_dead_letter", explained(ARCHIVED, letters_doubt="copies may have been deleted")),
         ("share_topic_exists", explained(READ, change=lambda one: one._replace(gone=True, removed_at=900))),
     ],
@@ -205,6 +211,24 @@ def test_without_its_premise_a_rule_answers_nothing(name: str, share: ShareExpla
     assert (tally.violated, tally.held) == (0, 0)
     assert tally.not_checkable
     assert tally.lacked
+
+
+def test_another_isolation_level_before_explains_aborted_records() -> None:
+    """What was committed proves the rule in any case."""
+    tally = Tally("share_committed_only")
+    share_committed_only.RULE.judge(explained(READ, held=ABORTED, settings=CHANGED), tally)
+    assert (tally.violated, tally.held, tally.not_checkable) == (0, 2, 1)
+
+
+RESET: Fault = (*ARCHIVED, ("begin", 3, 2, 2, 0, ()), ("update", 3, 2, 2, 1, ((4, 4, 3, 1),)))
+
+
+@pytest.mark.parametrize(("fault", "violated"), [(ARCHIVED, 1), (RESET, 0), (ARCHIVED[1:], 0)])
+def test_an_offset_that_was_set_back_explains_a_second_copy(fault: Fault, violated: int) -> None:
+    """Its records are given out anew, and copied anew; where records of the state were removed, that may have been."""
+    tally = Tally("share_dead_letter_once")
+    share_dead_letter_once.RULE.judge(explained(fault, letters=(letter(4), letter(4, 9))), tally)
+    assert (tally.violated, tally.not_checkable) == (violated, 1 - violated)
 
 
 # Recorded -------------------------------------------------------------------------------------------------------------

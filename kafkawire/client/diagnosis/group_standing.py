@@ -11,11 +11,12 @@ from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.blocked_group import find_blocking
 from kafkawire.client.diagnosis.lag_reading import read_lags
 from kafkawire.client.diagnosis.search import Search
+from kafkawire.client.diagnosis.share_lag_reading import read_share_lags
 from kafkawire.client.errors import ClientError
 from kafkawire.client.rpc.committed_offsets import listed_groups
 from kafkawire.client.rpc.hidden_resources import hidden_groups
 from kafkawire.rows import Lag
-from kafkawire.transactions.blocking.blockers import Place, holders
+from kafkawire.transactions.blocking.blockers import holders
 
 
 async def read_group_lags(
@@ -34,19 +35,13 @@ async def read_group_lags(
     found = await find_blocking(cluster, group, search)
     view = found.view
     assert view is not None
-    unfinished: dict[Place, int | None] | None = None
-    if found.standing is not None:
-        unfinished = {(place.topic, place.partition): one.lag for place, one in found.standing.found.items()}
     held = holders(found.audit.findings)
-    lags = await read_lags(
-        cluster,
-        view,
-        fetch_bytes=search.fetch_bytes,
-        timeout_s=search.timeout_s,
-        held_by=held,
-        topics=topics,
-        unfinished=unfinished,
-    )
+    if found.standing is not None:
+        lags = await read_share_lags(cluster, view, found.standing, search, held_by=held, topics=topics)
+    else:
+        lags = await read_lags(
+            cluster, view, fetch_bytes=search.fetch_bytes, timeout_s=search.timeout_s, held_by=held, topics=topics
+        )
     if view.gaps and lags:
         lags = (replace(lags[0], problems=(*lags[0].problems, *view.gaps)), *lags[1:])
     elif view.gaps:

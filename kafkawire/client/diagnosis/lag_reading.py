@@ -6,7 +6,7 @@ Fetched as by a read_uncommitted consumer: the markers between the data show wha
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 
 from kafkawire.client.cluster.cluster import Cluster
@@ -37,6 +37,7 @@ async def read_lags(
     held_by: Mapping[Place, Sequence[str]] | None = None,
     topics: Sequence[str] | None = None,
     unfinished: Mapping[Place, int | None] | None = None,
+    places: Collection[Place] | None = None,
 ) -> tuple[Lag, ...]:
     """A row for each partition of a group, in order.
 
@@ -47,17 +48,22 @@ async def read_lags(
         held_by: what holds the last stable offset of a partition.
         topics: only these.
         unfinished: of a share group: offsets from its own on that it has not finished with; None: not known.
+        places: only these partitions.
     """
     deadline = cluster.deadline(timeout_s)
-    places = [TopicPartition(*place) for place in sorted(view.partitions) if topics is None or place[0] in topics]
-    if not places:
+    chosen = [
+        TopicPartition(*place)
+        for place in sorted(view.partitions)
+        if (topics is None or place[0] in topics) and (places is None or place in places)
+    ]
+    if not chosen:
         return ()
-    offsets = await list_offsets(cluster, places, deadline)
-    names = {place.topic for place in places}
+    offsets = await list_offsets(cluster, chosen, deadline)
+    names = {place.topic for place in chosen}
     settings = await topic_configs(cluster, names, sorted(TOPIC_SETTINGS), deadline)
     unstable = {place for found in view.held.values() for place in found} | view.unexplained
     found = []
-    for place in places:
+    for place in chosen:
         error = offsets.errors.get(place)
         if error is not None:
             found.append(unread_row(view.group, *place, str(error), view.committed.get(place)))

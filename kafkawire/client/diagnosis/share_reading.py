@@ -6,7 +6,7 @@ leaders load a state, is never sent: a coordinator stores the leader epoch in it
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
 
 from kafkawire.client.cluster.cluster import Cluster
@@ -31,12 +31,20 @@ from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.formatting import size
 from kafkawire.wire.json_form import uuid_text
 
+#: Why a copy that is not in the dead-letter topic proves nothing.
+_OTHER_LETTERS = "whether the group had another dead-letter topic, or copies were deleted from it, is not known"
+
+
+class NothingBegunError(ClientError):
+    """A share group has begun in no partition, so that it has no state."""
+
 
 async def read_shares(
     cluster: Cluster,
     group: str,
     *,
     topic: str | None = None,
+    topics: Collection[str] | None = None,
     partition: int | None = None,
     limit: int | None = None,
     dead_letter_topic: str | None = None,
@@ -46,13 +54,13 @@ async def read_shares(
     """The share partitions of a group; and why there may be more, a sentence each.
 
     Args:
-        topic, partition: only these.
+        topic, partition: only these. topics: only those of these, too.
         limit, dead_letter_topic: of the group, in place of its properties.
         fetch_bytes: of each partition, at most; what is behind is unread.
         timeout_s: seconds for all of it; None as configured.
 
     Raises:
-        ClientError: the group, or its state, could not be read.
+        NothingBegunError: there is nothing to read. ClientError: the group, or its state, could not be read.
     """
     deadline = cluster.deadline(timeout_s)
     standing = await share_offsets(cluster, group, deadline)
@@ -60,11 +68,14 @@ async def read_shares(
     wanted = {
         place: one
         for place, one in sorted(standing.found.items())
-        if topic in (None, place.topic) and partition in (None, place.partition)
+        if topic in (None, place.topic)
+        and partition in (None, place.partition)
+        and (topics is None or place.topic in topics)
     }
     if not wanted:
         why = f": {gaps[0]}" if gaps else ""
-        raise ClientError(f"group {group} has begun in no partition that was asked about{why}")
+        kind = ClientError if gaps else NothingBegunError
+        raise kind(f"group {group} has begun in no partition that was asked about{why}")
     settings = await _settings(cluster, group, limit, dead_letter_topic, deadline)
     metadata = await cluster.metadata([STATE_TOPIC], deadline=deadline)
     for error in metadata.errors.values():
@@ -107,24 +118,28 @@ async def read_shares(
         holds = LiveHolds(0 if three is None else three.log_start, 0 if three is None else three.high_watermark)
         if three is not None:
             more += await _read(cluster, place, three, holds, fetch_bytes, deadline)
-        found.append(
-            ShareExplained(
-                source,
-                settings,
-                None
-                if three is None
-                else PartitionSpan(three.log_start, three.last_stable_offset, three.high_watermark),
-                holds.held,
-                lambda: letters,
-                more,
-            )
-        )
         state = history.state
-        if state is not None and state.start_offset != one.start:
+        current = state is None or state.start_offset == one.start
+        if state is not None and not current:
             more.append(
                 f"{place}: the start offset by the records that were read is {state.start_offset}, and the coordinator "
                 f"answers {one.start}: the state has changed in between, or not all of it was read"
             )
+        span = None
+        if three is not None:
+            span = PartitionSpan(three.log_start, three.last_stable_offset, three.high_watermark)
+        found.append(
+            ShareExplained(
+                source,
+                settings,
+                span,
+                holds.held,
+                lambda: letters,
+                more,
+                letters_doubt=_OTHER_LETTERS,
+                current=current,
+            )
+        )
     return found, gaps
 
 
@@ -157,7 +172,8 @@ async def _settings(
         of_brokers = await broker_configs(cluster, [min(known)], [BROKER_LIMIT], deadline)
         for of_broker in of_brokers.values.values():
             brokers |= {name: one.value for name, one in of_broker.items() if one.value is not None}
-    return of_properties(values, brokers, limit, dead_letter_topic, complete=ISOLATION in found)
+    now = of_properties(values, brokers, limit, dead_letter_topic, complete=ISOLATION in found)
+    return now._replace(limit_changed=True, isolation_changed=True, letters_changed=True)
 
 
 async def _state(

@@ -17,6 +17,7 @@ from kafkawire.client.diagnosis.lag_reading import read_lags
 from kafkawire.client.diagnosis.partition_symptoms import read_symptoms, replicas_of, verified
 from kafkawire.client.diagnosis.pending_offsets import CONSUMER_OFFSETS
 from kafkawire.client.diagnosis.search import Search
+from kafkawire.client.diagnosis.share_lag_reading import read_share_lags
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.fetch_batches import PIECE, batches
@@ -49,11 +50,13 @@ async def read_why(
         view, held = blocked.view, holders(blocked.audit.findings)
         assert view is not None
         lags: tuple[rows.Lag, ...] = ()
-        if not blocked.share:  # those acknowledge records one by one
+        if blocked.standing is not None:
+            lags = await read_share_lags(cluster, view, blocked.standing, search, held_by=held)
+        elif not blocked.share:
             lags = await read_lags(
                 cluster, view, fetch_bytes=search.fetch_bytes, timeout_s=search.timeout_s, held_by=held
             )
-        found = [await _unreadable(cluster, one, search, reach) for one in lags if one.problems]
+        found = [await _unreadable(cluster, one, search, reach) for one in lags if one.problems and not blocked.share]
         others = [blocker for one in found for blocker in one]
         return answer(blocked.audit, subject, reach, group=view, lags=lags, others=others)
     if subject.topic is not None:

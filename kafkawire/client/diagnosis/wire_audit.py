@@ -20,6 +20,7 @@ from kafkawire.client.diagnosis.log_reading import FetchStretch, Load, LogReader
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan, plan_reading, refreshed
 from kafkawire.client.diagnosis.search import Search
+from kafkawire.client.diagnosis.share_judging import live_share_answers
 from kafkawire.client.diagnosis.unread_partitions import gaps_of, reason, rows_of
 from kafkawire.client.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, ClientError
 from kafkawire.client.results import Metadata, TopicPartition
@@ -131,6 +132,7 @@ async def audit(
     judged = list(zip(observed.cases, observed.audit.findings, strict=True))
     settings = replace(wanted.settings, as_of=observed.audit.as_of)
     left = await logs.outcomes(ClusterFacts(facts, settings, cluster_id))
+    left += await live_share_answers(cluster, search)
     result = conclude(replace(facts, answers=[*facts.answers, *left]), settings, judged=judged)
     if not errors:
         journal.remove()

@@ -16,9 +16,6 @@ def _judge(share: ShareExplained, tally: Tally) -> None:
         return
     if not share.settings.read_committed:
         return
-    if share.settings.isolation_changed:
-        tally.lack("the group's isolation level was changed")
-        return
     if share.span is None:
         tally.lack(NO_PARTITION)
         return
@@ -26,7 +23,9 @@ def _judge(share: ShareExplained, tally: Tally) -> None:
         given = piece.fate.status == "acknowledged" or piece.fate.reason in ("rejected", "delivered_before")
         if not given or not piece.fate.deliveries:
             continue
-        if piece.held in (ABORTED, OPEN):
+        if piece.held in (ABORTED, OPEN) and share.settings.isolation_changed:
+            tally.lack("the group may have had another isolation level before")
+        elif piece.held in (ABORTED, OPEN):
             what = f"offset {piece.first} is {piece.fate.status} at delivery {piece.fate.deliveries}"
             tally.breach(piece.first, -1, f"{share.name}: {what}, and its transaction is {piece.held}")
         else:

@@ -26,12 +26,11 @@ def _judge(share: ShareExplained, tally: Tally) -> None:
                     tally.lack("which dead-letter topic the group had is not known")
                     continue
                 letters = letters or DeadLetterCauses(share.letters())
-                if share.letters_doubt:
-                    tally.lack(share.letters_doubt)
-                    continue
                 missing = next((n for n in range(run.first, run.last + 1) if n not in letters), None)
                 if missing is None:
                     tally.held += 1
+                elif share.settings.letters_changed or share.letters_doubt:
+                    tally.lack(share.letters_doubt or "the group had another dead-letter topic before")
                 else:
                     what = f"offset {missing} was archived, and is not in {share.settings.dead_letter_topic}"
                     tally.breach(step.record.offset, -1, f"{share.name}: {what}")

@@ -8,12 +8,17 @@ from kafkawire.transactions.answers import Tally
 
 #: Offsets whose copies are told apart; those behind are not judged.
 _MOST = 1_000_000
+_AGAIN = "an administrator may have set the group's offset back, after which records are given out, and copied, anew"
 
 
 def _judge(share: ShareExplained, tally: Tally) -> None:
+    begun = share.source.history
+    again = not begun.from_start or begun.restarts > 1
     seen: dict[int, int] = {}
     for one in share.letters():
-        if one.offset in seen:
+        if one.offset in seen and again:
+            tally.lack(_AGAIN)
+        elif one.offset in seen:
             places = f"at {seen[one.offset]} and {one.copy_offset}"
             what = f"offset {one.offset} is in {share.settings.dead_letter_topic} twice, {places}"
             tally.breach(one.copy_offset, -1, f"{share.name}: {what}")

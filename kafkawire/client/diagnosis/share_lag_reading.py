@@ -1,0 +1,117 @@
+"""How far a share group is behind on a live cluster, counted from the records of its state, as in copies.
+
+Where these were not read to their end, what the coordinator answers bounds the count (KIP-1226, `lag_reading`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+
+from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.cluster.routing import leader_of
+from kafkawire.client.diagnosis.lag_reading import read_lags
+from kafkawire.client.diagnosis.search import Search
+from kafkawire.client.diagnosis.share_reading import read_shares
+from kafkawire.client.errors import ClientError
+from kafkawire.client.results import TopicPartition
+from kafkawire.client.rpc.configs import topic_configs
+from kafkawire.client.rpc.fetch_batches import PIECE, batches
+from kafkawire.client.rpc.share_offsets import ShareOffsets
+from kafkawire.errors import KafkaWireError
+from kafkawire.offsets.share_explain import ShareExplained
+from kafkawire.offsets.share_lag import share_lag
+from kafkawire.rows import Lag
+from kafkawire.transactions.blocking.blockers import GroupView, Place
+from kafkawire.transactions.impact.held_back import TOPIC_SETTINGS
+
+
+async def read_share_lags(
+    cluster: Cluster,
+    view: GroupView,
+    standing: ShareOffsets,
+    search: Search,
+    *,
+    held_by: Mapping[Place, Sequence[str]],
+    topics: Sequence[str] | None = None,
+) -> tuple[Lag, ...]:
+    """A row for each partition of a share group, in order.
+
+    Args:
+        view: the group. standing: what its coordinator answers.
+        search: `fetch_bytes` limits what is fetched of a partition; 0: nothing.
+        held_by: what holds the last stable offset of a partition.
+        topics: only these.
+    """
+    deadline = cluster.deadline(search.timeout_s)
+    exact: dict[Place, Lag] = {}
+    for share in await _counted(cluster, view.group, search, topics):
+        place = (share.source.topic or "", share.source.key.partition)
+        settings = (await topic_configs(cluster, {place[0]}, sorted(TOPIC_SETTINGS), deadline)).values.get(place[0])
+        exact[place] = await _row(
+            cluster,
+            share,
+            None if settings is None else {name: one.value or "" for name, one in settings.items()},
+            held_by.get(place, ()),
+            deadline,
+        )
+    left = view.partitions - exact.keys()
+    unfinished = {(place.topic, place.partition): one.lag for place, one in standing.found.items()}
+    bounded = await read_lags(
+        cluster,
+        view,
+        fetch_bytes=search.fetch_bytes,
+        timeout_s=search.timeout_s,
+        held_by=held_by,
+        topics=topics,
+        unfinished=unfinished,
+        places=left,
+    )
+    return tuple(sorted([*exact.values(), *bounded], key=lambda one: (one.topic, one.partition)))
+
+
+async def _counted(cluster: Cluster, group: str, search: Search, topics: Sequence[str] | None) -> list[ShareExplained]:
+    """The share partitions whose state was read to its end."""
+    if not search.fetch_bytes:
+        return []
+    try:
+        found, _ = await read_shares(
+            cluster, group, topics=topics, fetch_bytes=search.fetch_bytes, timeout_s=search.timeout_s
+        )
+    except ClientError:
+        return []  # what the coordinator answers is left: its bounds say that they are bounds
+    return [one for one in found if one.span is not None and not one.source.problems and one.current]
+
+
+async def _row(
+    cluster: Cluster,
+    share: ShareExplained,
+    settings: Mapping[str, str] | None,
+    held_by: Sequence[str],
+    deadline: Deadline,
+) -> Lag:
+    now = int(time.time() * 1000)
+    first: list[int] = []
+    row = share_lag(share, as_of=now, settings=settings, oldest=first.append, held_by=held_by)
+    if not first:
+        return row
+    place = TopicPartition(row.topic, row.partition)
+    timestamp = await _timestamp(cluster, place, first[0], row.high_watermark or 0, deadline)
+    return share_lag(share, as_of=now, settings=settings, oldest=lambda offset: timestamp, held_by=held_by)
+
+
+async def _timestamp(cluster: Cluster, place: TopicPartition, offset: int, high: int, deadline: Deadline) -> int | None:
+    """Of the record at an offset; None where it could not be read."""
+    try:
+        leader = await leader_of(cluster, place, deadline)
+        async with aclosing(batches(cluster, leader, place, offset, high, deadline, PIECE)) as found:
+            async for batch in found:
+                for record in () if batch.is_control else batch.records:
+                    if record.offset >= offset:
+                        return record.timestamp
+                return None
+    except KafkaWireError:
+        return None
+    return None
