@@ -76,6 +76,7 @@ def main(root, place):
 
 if __name__ == "__main__":
     local_audit.BYTES_A_JOB = 1
+    local_audit.SHARES = False
     main(Path(sys.argv[1]), int(sys.argv[2]))
 """
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
+from kafkawire import logdir, transactions
 from tests.docs.guide import ROOT
 
 LINES_A_PAGE = 66
@@ -63,3 +67,30 @@ def test_map_has_every_top_level_folder() -> None:
 
 def test_has_at_most_four_pages() -> None:
     assert len(DESIGN.splitlines()) <= 4 * LINES_A_PAGE
+
+
+def entered(directory: Path) -> list[str]:
+    """The modules of kafkawire that an audit of a log directory enters, in the order in which it does so first."""
+    found: dict[str, None] = {}
+
+    def enter(frame: FrameType, event: str, arg: object) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            found.setdefault(str(frame.f_globals.get("__name__", "")).removeprefix("kafkawire."))
+
+    transactions.audit(logdir.open(directory))  # imports what it uses
+    before = sys.getprofile()
+    sys.setprofile(enter)
+    try:
+        transactions.audit(logdir.open(directory))
+    finally:
+        sys.setprofile(before)
+    return list(found)
+
+
+def test_an_audit_goes_the_way_that_is_written_here() -> None:
+    """At most 20 steps, none of them back up."""
+    steps = re.findall(r"\b(\d+)\. `([a-z_.]+)`: ", DESIGN)
+    assert [int(number) for number, _ in steps] == [*range(1, len(steps) + 1)]
+    assert 10 < len(steps) <= 20
+    named = [module for _, module in steps]
+    assert [module for module in entered(ROOT / "examples" / "kafka-logs" / "three-nodes") if module in named] == named

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kafkawire import logdir, transactions
-from kafkawire.logdir import LogFile
+from kafkawire.logdir import LogFile, Unreadable
 from kafkawire.transactions.auditing import local_audit
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaMerge, parts_of
 from kafkawire.transactions.parts.part_columns import PartColumns
-from kafkawire.transactions.parts.part_processes import ProcessError, parts
+from kafkawire.transactions.parts.part_processes import ProcessError, Work, in_order
 from kafkawire.transactions.parts.part_scan import PartTask
 from tests.audit_logs import HOUR, NOON, LogDirectory
 
@@ -39,18 +39,69 @@ def logs(tmp_path: Path) -> LogDirectory:
     return logs
 
 
-@pytest.mark.parametrize("jobs", [2, 3])
-def test_several_processes_give_the_audit_of_one(
-    logs: LogDirectory, jobs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(params=["whole", "parts"])
+def given_to_others(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other processes read small logs, too: whole replicas, or parts of replicas."""
     monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
+    monkeypatch.setattr(local_audit, "SHARES", False)
+    if request.param == "parts":
+        monkeypatch.setattr(local_audit, "_PART_BYTES", 64)
+
+
+@pytest.mark.usefixtures("given_to_others")
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_several_processes_give_the_audit_of_one(logs: LogDirectory, jobs: int) -> None:
     directory = logdir.open(logs.root)
     alone: list[int] = []
     shared: list[int] = []
     expected = transactions.audit(directory, progress=alone.append)
     assert transactions.audit(directory, progress=shared.append, jobs=jobs) == expected
-    assert shared == alone
+    assert sum(shared) == sum(alone) > 0  # of parts of other sizes, where a process is given whole replicas
     assert len(expected.findings) == 5
+
+
+def doubled(number: int) -> int:
+    return 2 * number
+
+
+def process_of(number: int) -> int:
+    return os.getpid()
+
+
+@pytest.mark.parametrize("count", [0, 1, 50])
+def test_results_come_in_order_from_all_processes(count: int) -> None:
+    work = Work(here=doubled, there=doubled, back=lambda sent: sent)
+    assert list(in_order(range(count), work, 3)) == [2 * number for number in range(count)]
+
+
+@pytest.mark.parametrize("shares", [False, True])
+def test_this_process_works_while_others_start(shares: bool) -> None:
+    work = Work(here=process_of, there=process_of, back=lambda sent: sent)
+    found = list(in_order(range(20), work, 2, shares=shares))
+    assert (found[0] == os.getpid()) is shares
+
+
+class BrokenReplica(AuditedReplica):
+    """A replica whose reading raises, in whatever process."""
+
+    @property
+    def id_expiration_ms(self) -> int | None:  # type: ignore[override]
+        raise IndexError("out of range")
+
+
+def test_an_unexpected_error_in_another_process_costs_its_replica(
+    logs: LogDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
+    monkeypatch.setattr(local_audit, "SHARES", False)
+    partitions = logdir.open(logs.root).partitions
+    some = [(BrokenReplica if one.topic != "orders" else AuditedReplica)(one) for one in partitions]
+    found = list(local_audit.read_replicas(some, 2))
+    wrong = [one for one in found if isinstance(one, Unreadable)]
+    assert [(one.path, one.reason) for one in wrong] == [
+        (str(logs.root / "__transaction_state-0"), "unexpected IndexError: out of range")
+    ]
+    assert len(found) == len(partitions) > 5
 
 
 def tasks(logs: LogDirectory) -> list[PartTask]:
@@ -70,7 +121,7 @@ def test_reports_a_process_that_was_ended(logs: LogDirectory) -> None:
     file: LogFile = some[3].file
     some[3] = Killed(file, 0, 1, 1)
     with pytest.raises(ProcessError, match="perhaps because memory ran out: use fewer"):
-        list(parts(some, 2))
+        list(in_order([[task] for task in some], local_audit._WORK, 2, shares=False))
 
 
 @pytest.mark.parametrize("where", ["part", "merge", "facts"])
@@ -80,6 +131,9 @@ def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
 ) -> None:
     """The others have their findings, and the error is named with the replica."""
     monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
+    monkeypatch.setattr(local_audit, "SHARES", False)
+    if jobs > 1:  # parts are read elsewhere and merged here
+        monkeypatch.setattr(local_audit, "_PART_BYTES", 64)
     bad = str(logs.root / "orders-3")
     if where == "part":
         monkeypatch.setattr(local_audit, "parts_of", _with_a_broken_part)

@@ -21,17 +21,21 @@ from kafkawire.transactions.cluster.cluster_metadata import distinct_assignments
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
 from kafkawire.transactions.failed_reading import ReadingError, reason_of
 from kafkawire.transactions.impact.held_back import TopicPolicy
-from kafkawire.transactions.parts.part_columns import PartColumns
-from kafkawire.transactions.parts.part_processes import parts
+from kafkawire.transactions.parts.part_columns import PartColumns, decode, encode
+from kafkawire.transactions.parts.part_processes import Work, in_order
 from kafkawire.transactions.parts.part_scan import PartTask
 from kafkawire.transactions.parts.replica_files import contents, gaps_of, outside_partitions, place_of, replicas
 from kafkawire.transactions.verdict.cluster_facts import Facts, clocks
 from kafkawire.transactions.verdict.settings import ResolvedSettings, Settings, resolve
 
-#: One process is started for this many bytes.
-BYTES_A_JOB = 64 << 20
+#: There is a process for this many bytes: its start takes as long as to read them.
+BYTES_A_JOB = 128 << 20
 #: Bytes of a part: of one for each process the columns are in memory, and of one that is replayed.
 _PART_BYTES = 16 << 20
+#: Bytes of a replica, and replicas, that a process is given at once, at most.
+_WHOLE_BYTES, _GROUP = 256 << 20, 64
+#: Whether this process reads as well where there are others.
+SHARES = True
 
 
 def audit(
@@ -74,13 +78,24 @@ def read_replicas(
         jobs, progress: as of `audit`.
     """
     plans = [_plan(replica) for replica in replicas]
-    tasks = [task for plan in plans for _, task in plan.parts]
-    jobs = max(1, min(jobs, sum(task.size for task in tasks) // BYTES_A_JOB))
-    found = parts(tasks, jobs)
+    size = sum(plan.size for plan in plans)
+    jobs = max(1, min(jobs, size // BYTES_A_JOB))
+    most = max(_PART_BYTES, min(_WHOLE_BYTES, size // (8 * jobs)))
+    groups = in_order(_groups(replicas, plans, most), _WORK, jobs, shares=SHARES)
+    found = (one for group in groups for one in group)
     for replica, plan in zip(replicas, plans, strict=True):
+        if plan.size <= most:
+            one = next(found)
+            assert isinstance(one, _Whole)
+            if progress is not None:
+                for read in one.read:
+                    progress(read)
+            yield one.facts
+            continue
         taking = _Taking(replica, plan.failed)
         for segment, _ in plan.parts:
             part = next(found)
+            assert not isinstance(part, _Whole)
             taking.take(segment, part)
             if progress is not None and isinstance(part, PartColumns):
                 progress(part.scan.bytes)
@@ -88,17 +103,95 @@ def read_replicas(
 
 
 class _Plan(NamedTuple):
-    """The parts of a replica, or why they are not known."""
+    """The parts of a replica and their bytes, or why they are not known."""
 
     parts: list[tuple[int, PartTask]]
+    size: int = 0
     failed: str | None = None
 
 
 def _plan(replica: AuditedReplica) -> _Plan:
     try:
-        return _Plan(list(parts_of(replica, _PART_BYTES)))
+        found = list(parts_of(replica, _PART_BYTES))
+        return _Plan(found, sum(task.size for _, task in found))
     except Exception as error:
-        return _Plan([], reason_of(error))
+        return _Plan([], failed=reason_of(error))
+
+
+class _Whole(NamedTuple):
+    """A replica that was read by one process: its facts, and the bytes of each part that was read."""
+
+    facts: ReplicaFacts | Unreadable
+    read: list[int]
+
+
+_Task = AuditedReplica | PartTask
+_Found = _Whole | PartColumns | ReadingError
+
+
+def _groups(replicas: Sequence[AuditedReplica], plans: Sequence[_Plan], most: int) -> Iterator[list[_Task]]:
+    """What a process is given at once: several small replicas, or a part of a large one.
+
+    Args:
+        most: bytes of a replica that one process reads whole.
+    """
+    group: list[_Task] = []
+    size = 0
+    for replica, plan in zip(replicas, plans, strict=True):
+        whole = plan.size <= most
+        if group and (not whole or size + plan.size > most or len(group) == _GROUP):
+            yield group
+            group, size = [], 0
+        if whole:
+            group.append(replica)
+            size += plan.size
+        else:
+            for _, task in plan.parts:
+                yield [task]
+    if group:
+        yield group
+
+
+def _here(tasks: list[_Task]) -> list[_Found]:
+    return [_read(task) if isinstance(task, PartTask) else _whole(task) for task in tasks]
+
+
+def _there(tasks: list[_Task]) -> list[_Whole | bytes | str]:
+    return [
+        encode(one, compress=False)
+        if isinstance(one, PartColumns)
+        else str(one)
+        if isinstance(one, ReadingError)
+        else one
+        for one in _here(tasks)
+    ]
+
+
+def _back(found: list[_Whole | bytes | str]) -> list[_Found]:
+    return [
+        decode(one) if isinstance(one, bytes) else ReadingError(one) if isinstance(one, str) else one for one in found
+    ]
+
+
+_WORK: Work[list[_Task], list[_Whole | bytes | str], list[_Found]] = Work(_here, _there, _back)
+
+
+def _read(task: PartTask) -> PartColumns | ReadingError:
+    try:
+        return task.read()
+    except Exception as error:
+        return ReadingError(reason_of(error))
+
+
+def _whole(replica: AuditedReplica) -> _Whole:
+    plan = _plan(replica)
+    taking, read = _Taking(replica, plan.failed), []
+    for segment, task in plan.parts:
+        part = _read(task)
+        taking.take(segment, part)
+        if isinstance(part, PartColumns):
+            read.append(part.scan.bytes)
+    return _Whole(taking.result(), read)
 
 
 class _Taking:

@@ -16,7 +16,7 @@ from kafkawire.transactions.checks.marker_outcomes import Tallies
 from kafkawire.transactions.coordinator.coordinator_rules import EPOCH_BUMP
 from kafkawire.transactions.coordinator.decided import NOT_KNOWN, Decided
 from kafkawire.transactions.coordinator.decisions import Decision
-from kafkawire.transactions.log.endings import JoinedEndings, groups_of
+from kafkawire.transactions.log.endings import Groups, JoinedEndings
 from kafkawire.wire.backend import native
 
 #: Pairs of a list and a partition that get a place in a table.
@@ -47,16 +47,16 @@ class JoinedDecisions:
     def __init__(self, decided: Sequence[Decided]) -> None:
         self._decided = [one for one in decided if len(one)]
         self._lists = [partitions for one in self._decided for partitions in one.lists]
-        self._groups: list[npt.NDArray[np.uint16]] = []
+        self._groups: list[Groups] = []
 
     def group(self, number: int, count: int) -> GroupDecisions:
-        """Those about data of one group of producer ids (`endings.groups_of`)."""
-        if not self._groups:
-            self._groups = [groups_of(one.rows["producer_id"], count) for one in self._decided]
+        """Those about data of one group of producer ids (`endings.Groups`)."""
+        if not self._groups and count > 1:
+            self._groups = [Groups(one.rows["producer_id"], count) for one in self._decided]
         columns: dict[str, list[npt.NDArray[np.generic]]] = {name: [] for name in GroupDecisions._fields[:-1]}
         before = 0
-        for one, groups in zip(self._decided, self._groups, strict=True):
-            rows = one.rows if count == 1 else one.rows[groups == number]
+        for place, one in enumerate(self._decided):
+            rows = one.rows if count == 1 else self._groups[place].take(one.rows, number)
             for name, listed in columns.items():
                 values = rows[name]
                 listed.append(np.where(values < 0, values, values + before) if name == "partitions" else values)

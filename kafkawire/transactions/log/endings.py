@@ -116,9 +116,24 @@ def stacked(chunks: Sequence[Packed], kind: np.dtype[np.void]) -> Packed:
     return np.concatenate(data).view(kind) if data else np.empty(0, kind)
 
 
-def groups_of(producer_ids: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.uint16]:
-    """The group of each producer id, of `count`. Few bits are compared again and again, not whole ids."""
-    return (producer_ids % count).astype(np.uint16)
+class Groups:
+    """Rows in groups by their producer ids: each group has all rows of its ids, in their order. They are sorted once,
+    not looked through for each group.
+
+    Args:
+        count: number of groups, at most 2^16.
+    """
+
+    __slots__ = ("_bounds", "_order")
+
+    def __init__(self, producer_ids: npt.NDArray[np.int64], count: int) -> None:
+        groups = (producer_ids % count).astype(np.uint16)
+        self._order = np.argsort(groups, kind="stable").astype(np.int32)
+        self._bounds = np.cumsum(np.append(0, np.bincount(groups, minlength=count)))
+
+    def take(self, rows: Packed, number: int) -> Packed:
+        """The rows of a group, out of all. Of packed rows `take` needs a third of the time of an index."""
+        return rows.take(self._order[self._bounds[number] : self._bounds[number + 1]])
 
 
 class JoinedEndings(NamedTuple):
@@ -130,19 +145,18 @@ class JoinedEndings(NamedTuple):
 
     @classmethod
     def groups(cls, endings: Iterable[Endings]) -> Iterator[tuple[JoinedEndings, int, int]]:
-        """All, in groups of about `_AT_ONCE`, each of which has all transactions of its producer ids (`groups_of`); one
+        """All, in groups of about `_AT_ONCE`, each of which has all transactions of its producer ids (`Groups`); one
         at least. Returns each with its number and how many there are."""
         found = [one for one in endings if len(one)]
         count = min(1 + sum(map(len, found)) // _AT_ONCE, 1 << 16)
-        of_rows = [[groups_of(chunk["producer_id"], count) for chunk in one.chunks] for one in found]
+        of_rows = [[Groups(chunk["producer_id"], count) for chunk in one.chunks] for one in found if count > 1]
         for number in range(count):
-            chunks = [
-                [
-                    chunk if count == 1 else chunk[of_row == number]
-                    for chunk, of_row in zip(one.chunks, groups, strict=True)
+            chunks = [one.chunks for one in found]
+            if count > 1:
+                chunks = [
+                    [of_row.take(chunk, number) for chunk, of_row in zip(one.chunks, groups, strict=True)]
+                    for one, groups in zip(found, of_rows, strict=True)
                 ]
-                for one, groups in zip(found, of_rows, strict=True)
-            ]
             numbers = np.repeat(np.arange(len(found)), [sum(map(len, of_place)) for of_place in chunks])
             rows = stacked([chunk for of_place in chunks for chunk in of_place], JUDGED)
             yield cls(rows, numbers, [one.place for one in found]), number, count

@@ -29,19 +29,21 @@ class PackedColumns(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         count: of the elements of each.
         columns: for each its first value, and the bytes of a number behind it; 0: all are the same.
-        data: the numbers, compressed.
+        data: the numbers; compressed: whether they are.
     """
 
     count: int
     columns: tuple[tuple[int, int], ...]
     data: bytes
+    compressed: bool = True
 
 
-def packed_columns(given: Iterable[tuple[bool, Int64s]]) -> PackedColumns:
+def packed_columns(given: Iterable[tuple[bool, Int64s]], *, compress: bool = True) -> PackedColumns:
     """The columns as bytes.
 
     Args:
         given: of each whether its values ascend, and the values; all of one length.
+        compress: a third of the bytes for as much time again.
     """
     columns, data, count = [], [], 0
     for ascends, values in given:
@@ -54,8 +56,10 @@ def packed_columns(given: Iterable[tuple[bool, Int64s]]) -> PackedColumns:
         if size:
             narrow = numbers.astype(_SIGNED[size.bit_length() - 1])
             data.append(narrow.view(np.uint8).reshape(-1, size).T.tobytes())
-    blob = compression.compress(_CODEC, b"".join(data)) if data else b""
-    return PackedColumns(count, tuple(columns), bytes(blob))
+    blob = b"".join(data)
+    if compress and blob:
+        blob = bytes(compression.compress(_CODEC, blob))
+    return PackedColumns(count, tuple(columns), blob, compress)
 
 
 def _size_of(numbers: Int64s) -> int:
@@ -82,7 +86,9 @@ def unpacked_columns(found: PackedColumns, ascending: Sequence[bool]) -> list[In
         raise ValueError("not the columns of batches")
     behind = max(0, count - 1)
     length = behind * sum(sizes)
-    data = bytes(compression.decompress(_CODEC, found.data, max(1, length))) if found.data else b""
+    data = found.data
+    if found.compressed and data:
+        data = bytes(compression.decompress(_CODEC, data, max(1, length)))
     if len(data) != length:
         raise ValueError(f"{len(data)} bytes for the columns of {count} batches, which have {length}")
     at, arrays = 0, []

@@ -1,86 +1,88 @@
-"""Parts of segments read by several processes, in the order of the log."""
+"""Work on logs, done by several processes and given back in order."""
 
 from __future__ import annotations
 
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
+from typing import Generic, NamedTuple, TypeVar
 
 from kafkawire.errors import KafkaWireError
-from kafkawire.transactions.failed_reading import ReadingError, reason_of
-from kafkawire.transactions.parts.part_columns import PartColumns, decode, encode
-from kafkawire.transactions.parts.part_scan import PartTask
 
-#: Bytes, and parts, that a process is given at once at most, where a single part is not more.
-_TASK_BYTES = 16 << 20
-_TASK_PARTS = 64
-#: Tasks for each process that are begun before the first is waited for.
-_AHEAD = 4
+T = TypeVar("T")
+R = TypeVar("R")
+E = TypeVar("E")
+
+#: Tasks for each other process that wait in it, and for each process those whose results wait here, at most.
+_GIVEN, _AHEAD = 2, 4
 
 
 class ProcessError(KafkaWireError):
     """A process that read logs ended before its work was done."""
 
 
-def parts(tasks: Iterable[PartTask], jobs: int) -> Iterator[PartColumns | ReadingError]:
-    """Each part, in order; the error of one that could not be read.
+class Work(NamedTuple, Generic[T, E, R]):
+    """What is done with a task.
+
+    Attributes:
+        here: its result, made by this process.
+        there: the result in the form in which another process sends it; back: the result from that.
+    """
+
+    here: Callable[[T], R]
+    there: Callable[[T], E]
+    back: Callable[[E], R]
+
+
+def in_order(tasks: Iterable[T], work: Work[T, E, R], jobs: int, *, shares: bool = True) -> Iterator[R]:
+    """The result of each task, in order.
 
     Args:
-        jobs: number of processes; 1: this one.
+        jobs: number of processes, this one among them; 1: this one alone.
+        shares: whether this one takes tasks, too: until another has started, and while the next result is not there.
 
     Raises:
         ProcessError: a process was ended from outside.
     """
+    given = iter(tasks)
     if jobs == 1:
-        yield from map(_read, tasks)
+        yield from map(work.here, given)
         return
-    waiting: deque[Future[list[bytes | str]]] = deque()
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _ignore_interrupts) as pool:
-        try:
-            for group in _groups(tasks):
-                waiting.append(pool.submit(_encoded, group))
-                while len(waiting) > jobs * _AHEAD:
-                    yield from map(_decoded, waiting.popleft().result())
-            while waiting:
-                yield from map(_decoded, waiting.popleft().result())
-        except BrokenProcessPool as error:
-            raise ProcessError(
-                "a process that reads the logs was ended, perhaps because memory ran out: use fewer (--jobs)"
-            ) from error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _groups(tasks: Iterable[PartTask]) -> Iterator[list[PartTask]]:
-    group: list[PartTask] = []
-    size = 0
-    for task in tasks:
-        if group and (size + task.size > _TASK_BYTES or len(group) == _TASK_PARTS):
-            yield group
-            group, size = [], 0
-        group.append(task)
-        size += task.size
-    if group:
-        yield group
-
-
-def _read(task: PartTask) -> PartColumns | ReadingError:
+    pool = ProcessPoolExecutor(jobs - 1, get_context("spawn"), _ignore_interrupts)
     try:
-        return task.read()
-    except Exception as error:
-        return ReadingError(reason_of(error))
+        started = pool.submit(_start)
+        while shares and not started.done() and (task := next(given, None)) is not None:
+            yield work.here(task)
+        yield from _shared(given, work, pool, jobs, shares)
+    except BrokenProcessPool as error:
+        raise ProcessError(
+            "a process that reads the logs was ended, perhaps because memory ran out: use fewer (--jobs)"
+        ) from error
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _encoded(tasks: Sequence[PartTask]) -> list[bytes | str]:
-    found = map(_read, tasks)
-    return [str(one) if isinstance(one, ReadingError) else encode(one) for one in found]
+def _shared(given: Iterator[T], work: Work[T, E, R], pool: ProcessPoolExecutor, jobs: int, shares: bool) -> Iterator[R]:
+    waiting: deque[Future[E] | R] = deque()
+    while True:
+        while len(waiting) < jobs * _AHEAD and (task := next(given, None)) is not None:
+            if sum(isinstance(one, Future) and not one.done() for one in waiting) < (jobs - 1) * _GIVEN or not shares:
+                waiting.append(pool.submit(work.there, task))
+                continue
+            waiting.append(work.here(task))
+            if not isinstance(waiting[0], Future) or waiting[0].done():
+                break
+        if not waiting:
+            return
+        first = waiting.popleft()
+        yield work.back(first.result()) if isinstance(first, Future) else first
 
 
-def _decoded(found: bytes | str) -> PartColumns | ReadingError:
-    return ReadingError(found) if isinstance(found, str) else decode(found)
+def _start() -> None:
+    """The process has started."""
 
 
 def _ignore_interrupts() -> None:
