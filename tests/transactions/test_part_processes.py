@@ -135,10 +135,12 @@ def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
     if jobs > 1:  # parts are read elsewhere and merged here
         monkeypatch.setattr(local_audit, "_PART_BYTES", 64)
     bad = str(logs.root / "orders-3")
-    if where == "part":
+    if where == "part" and jobs == 1:
+        monkeypatch.setattr(ReplicaMerge, "read", _raising_in(bad, ReplicaMerge.read))
+    elif where == "part":
         monkeypatch.setattr(local_audit, "parts_of", _with_a_broken_part)
     elif where == "merge":
-        monkeypatch.setattr(ReplicaMerge, "take", _raising_in(bad, ReplicaMerge.take))
+        monkeypatch.setattr(ReplicaMerge, "_append", _raising_in(bad, ReplicaMerge._append))
     else:
         monkeypatch.setattr(ReplicaMerge, "facts", _raising_in(bad, ReplicaMerge.facts))
     found = transactions.audit(logdir.open(logs.root), jobs=jobs)

@@ -50,7 +50,7 @@ def audit(
 
     Args:
         paths: names of the log directories in the answer.
-        progress: called with the number of bytes that were read, after every part of a segment.
+        progress: called with the number of bytes that were read, again and again.
         jobs: number of processes that read, 1: this one. Logs that are too small for several are read by fewer.
     """
     audited = replicas(directory)
@@ -80,6 +80,9 @@ def read_replicas(
     plans = [_plan(replica) for replica in replicas]
     size = sum(plan.size for plan in plans)
     jobs = max(1, min(jobs, size // BYTES_A_JOB))
+    if jobs == 1:
+        yield from (_whole(replica, progress).facts for replica in replicas)
+        return
     most = max(_PART_BYTES, min(_WHOLE_BYTES, size // (8 * jobs)))
     groups = in_order(_groups(replicas, plans, most), _WORK, jobs, shares=SHARES)
     found = (one for group in groups for one in group)
@@ -88,11 +91,10 @@ def read_replicas(
             one = next(found)
             assert isinstance(one, _Whole)
             if progress is not None:
-                for read in one.read:
-                    progress(read)
+                progress(one.read)
             yield one.facts
             continue
-        taking = _Taking(replica, plan.failed)
+        taking = _Taking(replica)
         for segment, _ in plan.parts:
             part = next(found)
             assert not isinstance(part, _Whole)
@@ -103,26 +105,25 @@ def read_replicas(
 
 
 class _Plan(NamedTuple):
-    """The parts of a replica and their bytes, or why they are not known."""
+    """The parts of a replica, and their bytes; none where that cannot be asked: who reads it is told why."""
 
     parts: list[tuple[int, PartTask]]
     size: int = 0
-    failed: str | None = None
 
 
 def _plan(replica: AuditedReplica) -> _Plan:
     try:
         found = list(parts_of(replica, _PART_BYTES))
         return _Plan(found, sum(task.size for _, task in found))
-    except Exception as error:
-        return _Plan([], failed=reason_of(error))
+    except Exception:
+        return _Plan([])
 
 
 class _Whole(NamedTuple):
-    """A replica that was read by one process: its facts, and the bytes of each part that was read."""
+    """A replica that was read by one process: its facts, and the bytes that were read."""
 
     facts: ReplicaFacts | Unreadable
-    read: list[int]
+    read: int
 
 
 _Task = AuditedReplica | PartTask
@@ -183,22 +184,25 @@ def _read(task: PartTask) -> PartColumns | ReadingError:
         return ReadingError(reason_of(error))
 
 
-def _whole(replica: AuditedReplica) -> _Whole:
-    plan = _plan(replica)
-    taking, read = _Taking(replica, plan.failed), []
-    for segment, task in plan.parts:
-        part = _read(task)
-        taking.take(segment, part)
-        if isinstance(part, PartColumns):
-            read.append(part.scan.bytes)
+def _whole(replica: AuditedReplica, progress: Callable[[int], None] | None = None) -> _Whole:
+    taking, read = _Taking(replica), 0
+
+    def seen(size: int) -> None:
+        nonlocal read
+        read += size
+        if progress is not None:
+            progress(size)
+
+    taking.read(seen)
     return _Whole(taking.result(), read)
 
 
 class _Taking:
     """The merge of a replica's parts. Whatever is raised in it costs this replica only."""
 
-    def __init__(self, replica: AuditedReplica, failed: str | None) -> None:
-        self._replica, self._failed = replica, failed
+    def __init__(self, replica: AuditedReplica) -> None:
+        self._replica = replica
+        self._failed: str | None = None
         self._merge: ReplicaMerge | None = None
 
     def take(self, segment: int, part: PartColumns | ReadingError) -> None:
@@ -210,6 +214,14 @@ class _Taking:
                 self._merging().take(segment, part)
             except Exception as error:
                 self._fail(error)
+
+    def read(self, seen: Callable[[int], None]) -> None:
+        """Read all segments. `seen`: as of `read_part`."""
+        try:
+            for segment in range(len(self._replica.partition.segments)):
+                self._merging().read(segment, seen)
+        except Exception as error:
+            self._fail(error)
 
     def result(self) -> ReplicaFacts | Unreadable:
         """The facts, once all parts were taken."""

@@ -7,7 +7,7 @@ ids and ended transactions, not with the batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -109,8 +109,8 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
 def replica_facts(replica: AuditedReplica) -> ReplicaFacts:
     """Read one replica: replay its producers, and check it against the rules that its own files can prove."""
     merge = ReplicaMerge(replica)
-    for segment, task in parts_of(replica):
-        merge.take(segment, task.read())
+    for segment in range(len(replica.partition.segments)):
+        merge.read(segment)
     return merge.facts()
 
 
@@ -187,7 +187,8 @@ class ReplicaMerge:
         state = self._begun()
         first = part.scan.first_offset
         if first is not None and first < state.scan.reached:
-            self._read_again(part)
+            self.read_again += 1
+            self._read(part.start, part.end)
             return
         if part.appends is not None:
             intact_from = part.appends.intact_from
@@ -197,6 +198,16 @@ class ReplicaMerge:
             self._register(record)
         state.take(part.scan)
 
+    def read(self, segment: int, seen: Callable[[int], None] | None = None) -> None:
+        """Read a whole segment, the next: what `take` does with its parts, but no part has to be found or kept.
+
+        Args:
+            segment: index in the partition's `segments`. `seen`: as of `read_part`.
+        """
+        while len(self._segments) < segment:
+            self._end_segment()
+        self._read(seen=seen)
+
     def _begun(self) -> SegmentState:
         """The state of the segment that is read."""
         if self._state is None:
@@ -204,10 +215,9 @@ class ReplicaMerge:
             self._state = SegmentState(file.offset or 0, self._segments[-1] if self._segments else None)
         return self._state
 
-    def _read_again(self, part: PartColumns) -> None:
-        self.read_again += 1
+    def _read(self, start: int = 0, end: int | None = None, seen: Callable[[int], None] | None = None) -> None:
         file, state = self._replica.partition.segments[len(self._segments)], self._begun()
-        for fact in read_part(file, state, start=part.start, end=part.end):
+        for fact in read_part(file, state, start=start, end=end, seen=seen):
             if isinstance(fact, Appends):
                 self._append(fact)
             elif isinstance(fact, PartScan):

@@ -6,7 +6,7 @@ for found in read_part(file, None):
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -69,12 +69,18 @@ class PartScan(LogOffsets, frozen=True, kw_only=True):
 
 
 def read_part(
-    file: LogFile, state: SegmentState | None, *, start: int = 0, end: int | None = None
+    file: LogFile,
+    state: SegmentState | None,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    seen: Callable[[int], None] | None = None,
 ) -> Iterator[Appends | CoordinatorFact | PartScan]:
     """The content of a part of a segment; last its `PartScan`.
 
     Args:
         state: of the segment before the part; None where it is not known.
+        seen: called with the bytes of batches, many at a time.
     """
     scan = BatchScan(file.topic or "", state)
     damage: list[rows.DamageRow] = []
@@ -96,6 +102,8 @@ def read_part(
                     yield appends
             if file.topic == TRANSACTION_STATE:
                 yield from coordinator_facts(item)
+            if seen is not None:
+                seen(int(np.sum(item.size)))
     except OSError as error:
         damage.append(rows.DamageRow.of(Damage.unreadable(error), **file.place))
     yield scan.result(tuple(damage), shortened=shortened, zeros_at=zeros_at)
