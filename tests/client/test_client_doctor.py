@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.client import Admin, BrokerError, ClientError, TransactionListing
 from kafkawire.client.diagnosis.census import id_census, pattern_of, producer_census
-from kafkawire.client.diagnosis.cluster_symptoms import ClusterState
+from kafkawire.client.diagnosis.cluster_symptoms import ClusterState, below_min_isr
 from kafkawire.client.diagnosis.doctor import examine
 from kafkawire.client.diagnosis.doctor_checks import BROKER_SETTINGS, CHECKS, checks_made, risks
 from kafkawire.client.results import PartitionInfo, ProducerState, TopicPartition
 from kafkawire.client.rpc.cluster_state import Features, Quorum, Voter
 from kafkawire.client.rpc.configs import Configs, ConfigValue
+from kafkawire.client.rpc.eligible_replicas import EligibleReplicas
 from kafkawire.client.rpc.log_dirs import LogDirs
 from kafkawire.messages import (
     IncrementalAlterConfigsRequest,
@@ -57,6 +58,7 @@ def clean() -> ClusterState:
         features=Features({"transaction.version": 2}, {"transaction.version": 2}),
         log_dirs={broker: LogDirs({TopicPartition(STATE, 0): 10}, {}) for broker in (1, 2, 3)},
         quorum=Quorum(1, tuple(Voter(node, DAY_MS) for node in (1, 2, 3))),
+        eligible={},
     )
 
 
@@ -158,6 +160,52 @@ BAD: dict[str, tuple[Callable[[ClusterState], ClusterState], str, str]] = {
 }  # fmt: skip
 
 
+def eligible(
+    who: tuple[int, ...] | None, last: tuple[int, ...] = (), in_sync: tuple[int, ...] = ()
+) -> Callable[[ClusterState], ClusterState]:
+    """`orders-1` has no leader; who may lead it."""
+    at = TopicPartition("orders", 1)
+    return lambda state: replace(
+        place((at, PartitionInfo(at, None, 0, (1, 2, 3))))(state), eligible={at: EligibleReplicas(in_sync, who, last)}
+    )
+
+
+#: With eligible leader replicas (KIP-966): check -> as in `BAD`; a check of the same state without them finds it, too.
+ELIGIBLE: dict[str, tuple[Callable[[ClusterState], ClusterState], str, str, str]] = {
+    "eligible_replicas_never": (
+        topic("orders", min_insync_replicas="1"), "topic orders", "1 of 3 replicas", "isr_of_topics",
+    ),
+    "unclean_election_despite_eligible": (
+        brokers(unclean_leader_election_enable="true"), "brokers 1, 2, 3", "true", "unclean_election",
+    ),
+    "waits_for_eligible_replica": (eligible((2, 3)), "partition orders-1", "2, 3", "no_leader"),
+    "no_eligible_replica": (eligible((), (3,)), "partition orders-1", "none; last known: 3", "no_leader"),
+}  # fmt: skip
+
+
+def with_eligible(state: ClusterState) -> ClusterState:
+    level = {"transaction.version": 2, "eligible.leader.replicas.version": 1}
+    return replace(state, features=Features(level, level))
+
+
+@pytest.mark.parametrize("name", ELIGIBLE)
+def test_checks_of_eligible_replicas(name: str) -> None:
+    change, subject, value, other = ELIGIBLE[name]
+    found = risks(with_eligible(change(clean())))
+    assert [(one.subject, one.value) for one in found if one.check == name] == [(subject, value)]
+    assert {one.check for one in found} == {name, other}
+
+
+def test_what_is_not_about_eligible_replicas() -> None:
+    """Where brokers keep none; where a replica is in sync, which leads before an eligible one."""
+    for who, in_sync in ((None, ()), ((2,), (1,))):
+        found = risks(with_eligible(eligible(who, in_sync=in_sync)(clean())))
+        assert {one.check for one in found} == {"no_leader"}
+    assert risks(with_eligible(clean())) == ()
+    assert below_min_isr(place(partition("orders", 0, in_sync=(1,)))(clean())) == [TopicPartition("orders", 0)]
+    assert below_min_isr(clean()) == []
+
+
 def test_a_clean_cluster_has_no_risk() -> None:
     assert risks(clean()) == ()
     assert checks_made(clean()) == tuple(check.name for check in CHECKS)
@@ -174,7 +222,7 @@ def test_each_check_finds_the_state_that_it_is_about(name: str) -> None:
 def test_an_id_that_expires_before_its_transaction_is_a_risk() -> None:
     state = brokers(transaction_max_timeout_ms=str(10 * DAY_MS))(clean())
     assert {one.check for one in risks(state)} == {"ids_expire_before_transactions", "long_transaction_timeout"}
-    assert {*BAD, "ids_expire_before_transactions"} == {check.name for check in CHECKS}
+    assert {*BAD, *ELIGIBLE, "ids_expire_before_transactions"} == {check.name for check in CHECKS}
 
 
 def test_a_transaction_timeout_of_an_hour_is_no_risk() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.share_audit import clusters, with_shares
 from kafkawire.rows import ShareRange
 from kafkawire.transactions.checks.check_names import SHARE_CHECKS
+from tools.audit_faults import shares
 from tools.recordings import share_groups
 from tools.recordings.archive import unpacked
 
@@ -38,6 +40,16 @@ def test_the_audit_of_two_clusters_is_that_of_one_machine(spark: SparkSession) -
     ]
     assert audit.violations == local.violations
     assert [one.check for one in audit.violations] == ["share_dead_letter"]
+
+
+def test_planted_faults_of_all_rules_are_found_alike(spark: SparkSession, tmp_path: Path) -> None:
+    from kafkawire import spark as kafkawire_spark
+
+    assert shares.outcomes(tmp_path / "copy", "4.4.0", rounds=1).missed == []
+    audit = kafkawire_spark.audit([str(tmp_path / "copy")], spark=spark)
+    found = [one for one in audit.violations if one.check in SHARE_CHECKS]
+    assert {one.check for one in found} == set(SHARE_CHECKS)
+    assert found == shares.found(tmp_path / "copy")
 
 
 def test_the_ranges_of_all_groups_are_those_of_one_machine(spark: SparkSession) -> None:

@@ -22,11 +22,13 @@ from tools.audit_faults.histories.summary import markdown as of_histories
 from tools.audit_faults.histories.summary import summary
 from tools.audit_faults.judging import audit_of, outcomes, write
 from tools.audit_faults.report import MISSED, JudgedFault, failures, figures, markdown
+from tools.audit_faults.shares import outcomes as share_outcomes
 from tools.audit_faults.sound import Files, sound
 from tools.pages import write_section
 from tools.recordings.archive import ROOT
 
 _PAGE = ROOT / "docs" / "audit.md"
+_SHARE_PAGE = ROOT / "docs" / "share-groups.md"
 _FOUND = 3
 #: Histories whose copies Spark audits as well.
 _ON_SPARK = 300
@@ -40,6 +42,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--no-kafka", action="store_true", help="without Kafka's own classes")
     parser.add_argument("--no-spark", action="store_true", help="without Spark")
     parser.add_argument("--no-faults", action="store_true", help="histories only")
+    parser.add_argument("--shares-only", action="store_true", help="faults of share groups only")
     parser.add_argument("--processes", type=int, help="that try histories (default: one a processor)")
     parser.add_argument("--on-spark", type=int, metavar="COUNT", help="faults that Spark judges as well (default: all)")
     parser.add_argument("--histories", type=int, default=4000, help="true histories (default %(default)s)")
@@ -112,6 +115,22 @@ def _faults(arguments: argparse.Namespace, root: Path, command: str) -> bool:
     return bool(found.total[MISSED] or alarms or other)
 
 
+def _shares(arguments: argparse.Namespace, root: Path, command: str) -> bool:
+    """Judge faults of share groups. Returns whether one is missed, or anything false was found."""
+    lines, wrong = [], False
+    for version in ("4.4.0", "4.2.0"):
+        found = share_outcomes(root / f"shares-{version}", version)
+        lines.append(f"- In the logs of Kafka {version}: {found.line}")
+        for group in (*found.missed, *found.false):
+            print(f"share groups, {version}: {group}")
+        wrong = wrong or bool(found.missed or found.false)
+    text = "\n".join((*lines, "", f"Written by `{command}`."))
+    print(text)
+    if arguments.write:
+        write_section(_SHARE_PAGE, "share-faults", text)
+    return wrong
+
+
 def _histories(arguments: argparse.Namespace, root: Path, command: str) -> bool:
     """Try histories. Returns whether anything false was found."""
     on_spark = 0 if arguments.no_spark else min(arguments.histories, _ON_SPARK)
@@ -131,7 +150,9 @@ def main(words: Sequence[str]) -> int:
     command = " ".join(["python -m tools.audit_faults", *words])
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
-        parts = (_histories,) if arguments.no_faults else (_faults, _histories)
+        parts = (_shares,) if arguments.shares_only else (_shares, _faults, _histories)
+        if arguments.no_faults:
+            parts = (_histories,)
         false = [part(arguments, Path(folder), command) for part in parts]
     return _FOUND if any(false) else 0
 

@@ -14,6 +14,7 @@ from kafkawire._java_numbers import INT64, whole_number
 from kafkawire.client.results import PartitionInfo, TopicPartition
 from kafkawire.client.rpc.cluster_state import Features, Quorum
 from kafkawire.client.rpc.configs import Configs, ConfigValue
+from kafkawire.client.rpc.eligible_replicas import EligibleReplicas
 from kafkawire.client.rpc.log_dirs import LogDirs
 from kafkawire.transactions.cluster.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION, VERIFICATION
 from kafkawire.transactions.facts import TRANSACTION_STATE
@@ -37,6 +38,7 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         brokers: settings by broker id. `topics`: settings by name.
+        eligible: who may lead, of partitions of the topics that have too few replicas in sync, or no leader.
         delivery_timeout_ms: delivery.timeout.ms of producers. `pause_ms`: how long a client may pause.
     """
 
@@ -49,11 +51,17 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
     quorum: Quorum | None = None
     producers: tuple[rows.ProducerCensus, ...] = ()
     ids: tuple[rows.IdCensus, ...] = ()
+    eligible: Mapping[TopicPartition, EligibleReplicas] | None = None
     delivery_timeout_ms: int = 120_000
     pause_ms: int = _DAY_MS
 
     def of_topic(self, topic: str) -> list[PartitionInfo]:
         return [info for place, info in self.partitions.items() if place.topic == topic]
+
+    @property
+    def keeps_eligible(self) -> bool:
+        """Whether eligible leader replicas are on (KIP-966)."""
+        return self.features is not None and self.features.finalized.get(ELIGIBLE_REPLICAS, 0) > 0
 
     def number(self, name: str, default: int) -> int:
         """A setting, the greatest where brokers differ; the default where none has it."""
@@ -143,6 +151,51 @@ def without_eligible_replicas(state: ClusterState) -> Iterator[Symptom]:
     level = state.features.finalized.get(ELIGIBLE_REPLICAS, 0)
     if most and not level:
         yield Symptom("the cluster", ELIGIBLE_REPLICAS, f"{level} (the brokers support {most})")
+
+
+def never_eligible(state: ClusterState) -> Iterator[Symptom]:
+    """Topics whose replicas never become eligible: they do while fewer than min.insync.replicas are in sync."""
+    if state.keeps_eligible:
+        yield from insync_replicas(lambda least, replicas: least == 1 < replicas, lambda topic: True)(state)
+
+
+def unclean_despite_eligible(state: ClusterState) -> Iterator[Symptom]:
+    """Brokers or topics with unclean elections, where eligible replicas are kept."""
+    if state.keeps_eligible:
+        yield from broker_setting(UNCLEAN, equals("true"))(state)
+        yield from unclean_topics(state)
+
+
+def below_min_isr(state: ClusterState) -> list[TopicPartition]:
+    """The partitions that have too few replicas in sync for acks=all, or no leader: those with eligible replicas are
+    among them."""
+    least = {topic: _number(configs.get(_MIN_ISR)) or 1 for topic, configs in state.topics.items()}
+    return [
+        place
+        for place, info in sorted(state.partitions.items())
+        if info.leader is None or len(info.in_sync) < least.get(place.topic, 1)
+    ]
+
+
+def _waiting(state: ClusterState, *, eligible: bool) -> Iterator[Symptom]:
+    """Partitions without a leader that eligible replicas may lead, or that none may."""
+    for place, one in sorted((state.eligible or {}).items()):
+        info = state.partitions.get(place)
+        if info is None or info.leader is not None or one.eligible is None or one.in_sync:
+            continue
+        if one.eligible and eligible:
+            yield Symptom(f"partition {place}", "eligible leader replicas", ", ".join(map(str, one.eligible)))
+        elif not one.eligible and not eligible:
+            last = f"none; last known: {', '.join(map(str, one.last_known))}" if one.last_known else "none"
+            yield Symptom(f"partition {place}", "eligible leader replicas", last)
+
+
+def waits_for_eligible(state: ClusterState) -> Iterator[Symptom]:
+    yield from _waiting(state, eligible=True)
+
+
+def nobody_eligible(state: ClusterState) -> Iterator[Symptom]:
+    yield from _waiting(state, eligible=False)
 
 
 def too_few_replicas(state: ClusterState) -> Iterator[Symptom]:

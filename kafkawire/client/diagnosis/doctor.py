@@ -11,14 +11,15 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.census import id_census, producer_census
-from kafkawire.client.diagnosis.cluster_symptoms import TOPIC_SETTINGS, ClusterState
+from kafkawire.client.diagnosis.cluster_symptoms import TOPIC_SETTINGS, ClusterState, below_min_isr
 from kafkawire.client.diagnosis.doctor_checks import BROKER_SETTINGS, checks_made, risks
 from kafkawire.client.diagnosis.transaction_state_log import read_ids
 from kafkawire.client.diagnosis.unread_partitions import gaps_of
 from kafkawire.client.errors import ClientError
-from kafkawire.client.results import Results
+from kafkawire.client.results import Results, TopicPartition
 from kafkawire.client.rpc.cluster_state import read_features, read_quorum
 from kafkawire.client.rpc.configs import broker_configs, topic_configs
+from kafkawire.client.rpc.eligible_replicas import EligibleReplicas, eligible_replicas
 from kafkawire.client.rpc.hidden_resources import has_authorizer, hidden_topics
 from kafkawire.client.rpc.log_dirs import describe_log_dirs
 from kafkawire.client.rpc.producer_states import describe_producers
@@ -76,6 +77,7 @@ class _Examination:
             delivery_timeout_ms=delivery_timeout_ms,
             pause_ms=pause_ms,
         )
+        state = replace(state, eligible=await self._eligible(state))
         state = await self._counted(state, set(topics))
         found, hidden = risks(state), tuple(self._hidden)
         return rows.Checkup(
@@ -90,6 +92,15 @@ class _Examination:
             hidden=hidden,
             outcome=rows.Outcome(found=bool(found), complete=not hidden, missing=hidden),
         )
+
+    async def _eligible(self, state: ClusterState) -> dict[TopicPartition, EligibleReplicas] | None:
+        """Of the partitions that may have some; None where brokers keep none, or could not be asked."""
+        wanted = set(below_min_isr(state))
+        if not state.keeps_eligible:
+            return None
+        topics = {place.topic for place in wanted}
+        found = await self._one(eligible_replicas(self._cluster, topics, self._cluster.deadline()))
+        return None if found is None else {k: v for k, v in self._values(found).items() if k in wanted}
 
     def _values(self, found: Results[K, T]) -> dict[K, T]:
         self._hidden += dict.fromkeys(map(str, found.errors.values()))

@@ -23,14 +23,18 @@ from kafkawire.client.diagnosis.cluster_symptoms import (
     id_leak,
     insync_replicas,
     low_level,
+    never_eligible,
+    nobody_eligible,
     offline_dirs,
     other_partition_count,
     producer_leak,
     single_replicas,
     too_few_replicas,
+    unclean_despite_eligible,
     unclean_topics,
     under_replicated,
     voters_behind,
+    waits_for_eligible,
     without_eligible_replicas,
     without_leader,
 )
@@ -72,7 +76,11 @@ def risks(state: ClusterState) -> tuple[rows.Risk, ...]:
 
 def checks_made(state: ClusterState) -> tuple[str, ...]:
     """The names of the checks whose facts were read."""
-    return tuple(check.name for check in CHECKS if getattr(state, check.needs) not in (None, {}))
+    return tuple(check.name for check in CHECKS if _was_read(check.needs, getattr(state, check.needs)))
+
+
+def _was_read(name: str, found: object) -> bool:
+    return found is not None and (found != {} or name == "eligible")  # a sound cluster has none that waits
 
 
 _ISR_WHY = "acks=all is answered as soon as so few replicas have a record"
@@ -100,6 +108,42 @@ CHECKS = (
         "election: replicas that have all that was committed are not known to be eligible",
         "raise the feature: kafka-features.sh upgrade --feature eligible.leader.replicas.version=1; storage that Kafka "
         "4.4 formats has it on",
+        "KIP-966",
+    ),
+    SymptomCheck(
+        "eligible_replicas_never",
+        "features",
+        never_eligible,
+        "eligible leader replicas are on, and never are any: a replica becomes eligible when it leaves the in-sync set "
+        "while that has fewer than min.insync.replicas, so that with 1 the last replica in sync alone may lead",
+        "set it to 2",
+        "KIP-966",
+    ),
+    SymptomCheck(
+        "unclean_election_despite_eligible",
+        "features",
+        unclean_despite_eligible,
+        "where no replica in sync and no eligible one is online, another is elected at once, and drops records that an "
+        "eligible one has when it is back",
+        "set it to false, the default, and bring eligible replicas back",
+        "KIP-966",
+    ),
+    SymptomCheck(
+        "waits_for_eligible_replica",
+        "eligible",
+        waits_for_eligible,
+        "no replica in sync is left, and these brokers have all that was committed: the first that is back leads",
+        "start one of these brokers; no unclean election is needed",
+        "KIP-966",
+    ),
+    SymptomCheck(
+        "no_eligible_replica",
+        "eligible",
+        nobody_eligible,
+        "no replica in sync is left, and none is eligible: an election without loss is not possible but for the last "
+        "leader, and an unclean one may drop records that were acknowledged",
+        "bring the last leader back with its disk; before kafka-leader-election.sh --election-type unclean, compare "
+        "copies (kafkawire explain --partition-history)",
         "KIP-966",
     ),
     SymptomCheck(

@@ -21,6 +21,23 @@ DAMAGED = "not all of the state could be read"
 #: offset, snapshot epoch, state epoch, leader epoch, and runs: first and last offset, state, delivery count.
 FaultRecord = tuple[str, int, int, int, int, tuple[tuple[int, int, int, int], ...]]
 Fault = tuple[FaultRecord, ...]
+#: The first record of a state: a group that begins at offset 0.
+BEGIN: FaultRecord = ("begin", 0, 0, 1, 0, ())
+
+
+class StandingFault(NamedTuple):
+    """A share partition that breaks a rule, in the recorded cluster `tools.recordings.share_groups`.
+
+    Attributes:
+        records: of its state.
+        topic: `orders` has more than 50 records, `ledger` committed and aborted transactions (offsets 0 to 3 and 4 to
+            7), `gone` was removed.
+        letters: offsets of the copies in the dead-letter topic, in order; None: the group has none.
+    """
+
+    records: Fault
+    topic: str = "orders"
+    letters: tuple[int, ...] | None = None
 
 
 class ShareStep(NamedTuple):
@@ -75,12 +92,14 @@ class StandingRule(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name, sentence, source: as of `StepRule`.
         judge: counts what it judges.
+        faults: name -> a share partition that breaks it.
     """
 
     name: str
     sentence: str
     source: str
     judge: Callable[[ShareExplained, Tally], None]
+    faults: Mapping[str, StandingFault]
 
 
 def said(step: ShareStep) -> str:

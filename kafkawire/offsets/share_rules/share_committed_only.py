@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.offsets.share_explain import ShareExplained
-from kafkawire.offsets.share_rules.rule import NO_PARTITION, StandingRule
+from kafkawire.offsets.share_rules.rule import BEGIN, NO_PARTITION, StandingFault, StandingRule
 from kafkawire.share_groups.fates import ABORTED, OPEN
 from kafkawire.transactions.answers import Tally
 
@@ -37,4 +37,8 @@ RULE = StandingRule(
     sentence="A read_committed share group is given no aborted record, and none of an open transaction.",
     source="KIP-932, `SharePartition`",
     judge=_judge,
+    faults={
+        "acknowledged": StandingFault((BEGIN, ("update", 0, 0, 1, 1, ((0, 6, 2, 1),))), topic="ledger"),
+        "available": StandingFault((BEGIN, ("update", 0, 0, 1, 1, ((0, 2, 2, 1), (4, 6, 0, 1)))), topic="ledger"),
+    },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkawire.offsets.dead_letters import DeadLetterCauses
 from kafkawire.offsets.share_explain import ShareExplained
-from kafkawire.offsets.share_rules.rule import StandingRule
+from kafkawire.offsets.share_rules.rule import BEGIN, StandingFault, StandingRule
 from kafkawire.share_groups.delivery_states import ARCHIVED, ARCHIVING
 from kafkawire.transactions.answers import Tally
 
@@ -36,9 +36,15 @@ def _judge(share: ShareExplained, tally: Tally) -> None:
                     tally.breach(step.record.offset, -1, f"{share.name}: {what}")
 
 
+_ARCHIVED = (BEGIN, ("update", 0, 0, 1, 1, ((4, 4, 3, 1),)), ("update", 0, 0, 1, 1, ((4, 4, 4, 1),)))
+
 RULE = StandingRule(
     name="share_dead_letter",
     sentence="What is archived on its way to the dead-letter topic is in that topic.",
     source="KIP-1191, `SharePartition`",
     judge=_judge,
+    faults={
+        "none": StandingFault(_ARCHIVED, letters=()),
+        "of-another-offset": StandingFault(_ARCHIVED, letters=(3,)),
+    },
 )

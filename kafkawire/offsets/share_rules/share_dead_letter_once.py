@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.offsets.share_explain import ShareExplained
-from kafkawire.offsets.share_rules.rule import StandingRule
+from kafkawire.offsets.share_rules.rule import BEGIN, StandingFault, StandingRule
 from kafkawire.transactions.answers import Tally
 
 #: Offsets whose copies are told apart; those behind are not judged.
@@ -35,4 +35,8 @@ RULE = StandingRule(
     sentence="The dead-letter topic has one copy of a record.",
     source="KIP-1191, `ShareGroupDLQStateManager`",
     judge=_judge,
+    faults={
+        "twice": StandingFault((BEGIN, ("update", 0, 0, 1, 1, ((4, 4, 4, 1),))), letters=(4, 4)),
+        "again-later": StandingFault((BEGIN, ("update", 0, 0, 1, 1, ((4, 6, 4, 1),))), letters=(4, 5, 6, 4)),
+    },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkawire.offsets.share_rules.rule import ShareStep, StepRule
+from kafkawire.offsets.share_rules.rule import BEGIN, ShareStep, StepRule
 from kafkawire.share_groups.delivery_states import delivery_state_name
 from kafkawire.transactions.answers import Tally
 
@@ -20,16 +20,14 @@ def _judge(step: ShareStep, tally: Tally) -> None:
         tally.held += 1
 
 
-_BEGIN = ("begin", 0, 0, 1, 0, ())
-
 RULE = StepRule(
     name="share_delivered_first",
     sentence="A record has a state only after it was delivered.",
     source="KIP-932, `SharePartition`",
     judge=_judge,
     faults={
-        "acknowledged": (_BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 2, 0),))),
-        "archived": (_BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 4, 0),))),
-        "backwards": (_BEGIN, ("update", 0, 0, 1, 1, ((5, 3, 2, 1),))),
+        "acknowledged": (BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 2, 0),))),
+        "archived": (BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 4, 0),))),
+        "backwards": (BEGIN, ("update", 0, 0, 1, 1, ((5, 3, 2, 1),))),
     },
 )

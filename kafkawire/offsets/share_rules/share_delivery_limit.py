@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkawire.offsets.share_rules.rule import ShareStep, StepRule
+from kafkawire.offsets.share_rules.rule import BEGIN, ShareStep, StepRule
 from kafkawire.share_groups.delivery_states import AVAILABLE
 from kafkawire.transactions.answers import Tally
 
@@ -31,15 +31,13 @@ def _judge(step: ShareStep, tally: Tally) -> None:
     tally.held += 1
 
 
-_BEGIN = ("begin", 0, 0, 1, 0, ())
-
 RULE = StepRule(
     name="share_delivery_limit",
     sentence="No record is delivered more often than the delivery count limit, or available after the last delivery.",
     source="KIP-932, `InFlightState`",
     judge=_judge,
     faults={
-        "above": (_BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 2, 6),))),
-        "available": (_BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 0, 5),))),
+        "above": (BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 2, 6),))),
+        "available": (BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 0, 5),))),
     },
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.messages import ShareUpdateValue
-from kafkawire.offsets.share_rules.rule import ShareStep, StepRule
+from kafkawire.offsets.share_rules.rule import BEGIN, ShareStep, StepRule
 from kafkawire.transactions.answers import Tally
 
 
@@ -36,17 +36,15 @@ def _judge(step: ShareStep, tally: Tally) -> None:
         step.breach(tally, problem)
 
 
-_BEGIN = ("begin", 0, 0, 1, 0, ())
-
 RULE = StepRule(
     name="share_epochs",
     sentence="Snapshots of a share partition are numbered one by one, and its state and leader epochs never go back.",
     source="KIP-932, `ShareCoordinatorShard`",
     judge=_judge,
     faults={
-        "snapshot-left-out": (_BEGIN, ("snapshot", 0, 2, 1, 1, ())),
-        "update-of-another-snapshot": (_BEGIN, ("update", 0, 1, 1, 1, ())),
-        "state-epoch": (_BEGIN, ("snapshot", 0, 1, 0, 1, ((0, 1, 0, 1),))),
-        "leader-epoch": (_BEGIN, ("update", 0, 0, 1, 4, ()), ("update", 0, 0, 1, 3, ())),
+        "snapshot-left-out": (BEGIN, ("snapshot", 0, 2, 1, 1, ())),
+        "update-of-another-snapshot": (BEGIN, ("update", 0, 1, 1, 1, ())),
+        "state-epoch": (BEGIN, ("snapshot", 0, 1, 0, 1, ((0, 1, 0, 1),))),
+        "leader-epoch": (BEGIN, ("update", 0, 0, 1, 4, ()), ("update", 0, 0, 1, 3, ())),
     },
 )

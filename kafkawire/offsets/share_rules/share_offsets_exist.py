@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.offsets.share_explain import ShareExplained
-from kafkawire.offsets.share_rules.rule import NO_PARTITION, StandingRule
+from kafkawire.offsets.share_rules.rule import BEGIN, NO_PARTITION, StandingFault, StandingRule
 from kafkawire.transactions.answers import Tally
 
 
@@ -30,4 +30,8 @@ RULE = StandingRule(
     sentence="Only offsets below the partition's high watermark have a state.",
     source="KIP-932, `SharePartition`",
     judge=_judge,
+    faults={
+        "beyond": StandingFault((BEGIN, ("update", 0, 0, 1, 1, ((0, 1_000_000, 2, 1),)))),
+        "one-beyond": StandingFault((BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 2, 1), (500, 500, 0, 1))))),
+    },
 )

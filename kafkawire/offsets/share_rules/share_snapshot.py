@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.messages import ShareSnapshotValue
-from kafkawire.offsets.share_rules.rule import ShareStep, StepRule
+from kafkawire.offsets.share_rules.rule import BEGIN, ShareStep, StepRule
 from kafkawire.share_groups.state_runs import combined, difference
 from kafkawire.transactions.answers import Tally
 
@@ -32,7 +32,6 @@ def _judge(step: ShareStep, tally: Tally) -> None:
     tally.held += 1
 
 
-_BEGIN = ("begin", 0, 0, 1, 0, ())
 _UPDATE = ("update", 0, 0, 1, 1, ((0, 3, 2, 1), (4, 9, 0, 1)))
 
 RULE = StepRule(
@@ -41,8 +40,8 @@ RULE = StepRule(
     source="KIP-932, `PersisterStateBatchCombiner`",
     judge=_judge,
     faults={
-        "left-out": (_BEGIN, _UPDATE, ("snapshot", 0, 1, 1, 1, ((0, 3, 2, 1), (4, 7, 0, 1)))),
-        "back": (_BEGIN, _UPDATE, ("cold", 0, 1, 1, 1, ((0, 3, 2, 1), (4, 8, 0, 1), (9, 9, 0, 0)))),
-        "more": (_BEGIN, _UPDATE, ("cold", 0, 1, 1, 1, ((0, 3, 2, 1), (4, 9, 0, 1), (10, 10, 0, 1)))),
+        "left-out": (BEGIN, _UPDATE, ("snapshot", 0, 1, 1, 1, ((0, 3, 2, 1), (4, 7, 0, 1)))),
+        "back": (BEGIN, _UPDATE, ("cold", 0, 1, 1, 1, ((0, 3, 2, 1), (4, 8, 0, 1), (9, 9, 0, 0)))),
+        "more": (BEGIN, _UPDATE, ("cold", 0, 1, 1, 1, ((0, 3, 2, 1), (4, 9, 0, 1), (10, 10, 0, 1)))),
     },
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.messages import ShareUpdateValue
-from kafkawire.offsets.share_rules.rule import ShareStep, StepRule, said
+from kafkawire.offsets.share_rules.rule import BEGIN, ShareStep, StepRule, said
 from kafkawire.transactions.answers import Tally
 
 
@@ -23,15 +23,13 @@ def _judge(step: ShareStep, tally: Tally) -> None:
         tally.held += 1
 
 
-_BEGIN = ("begin", 0, 0, 1, 0, ())
-
 RULE = StepRule(
     name="share_start_offset",
     sentence="A share group's start offset never goes back, unless an administrator sets it.",
     source="KIP-932, `ShareCoordinatorShard`",
     judge=_judge,
     faults={
-        "update": (_BEGIN, ("update", 7, 0, 1, 1, ()), ("update", 5, 0, 1, 1, ())),
-        "snapshot": (_BEGIN, ("update", 7, 0, 1, 1, ((7, 8, 0, 1),)), ("snapshot", 5, 1, 1, 1, ((7, 8, 0, 1),))),
+        "update": (BEGIN, ("update", 7, 0, 1, 1, ()), ("update", 5, 0, 1, 1, ())),
+        "snapshot": (BEGIN, ("update", 7, 0, 1, 1, ((7, 8, 0, 1),)), ("snapshot", 5, 1, 1, 1, ((7, 8, 0, 1),))),
     },
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.offsets.share_explain import ShareExplained
-from kafkawire.offsets.share_rules.rule import StandingRule
+from kafkawire.offsets.share_rules.rule import BEGIN, StandingFault, StandingRule
 from kafkawire.transactions.answers import Tally
 
 #: Coordinators delete the state within moments of the topic; records of the state later than that prove that they did
@@ -31,4 +31,7 @@ RULE = StandingRule(
     sentence="No share group has a state in a topic that is gone.",
     source="KIP-932, `ShareCoordinatorShard.maybeCleanupShareState`",
     judge=_judge,
+    faults={
+        "written-later": StandingFault((BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 2, 1),))), topic="gone"),
+    },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkawire.offsets.share_rules.rule import ShareStep, StepRule
+from kafkawire.offsets.share_rules.rule import BEGIN, ShareStep, StepRule
 from kafkawire.share_groups.delivery_states import ARCHIVED, ARCHIVING, STORED, TERMINAL, delivery_state_name
 from kafkawire.share_groups.state_runs import Run
 from kafkawire.transactions.answers import Tally
@@ -52,8 +52,6 @@ def _judge(step: ShareStep, tally: Tally) -> None:
         step.breach(tally, problem)
 
 
-_BEGIN = ("begin", 0, 0, 1, 0, ())
-
 RULE = StepRule(
     name="share_transition",
     sentence="Acknowledged and archived records stay so; others change with their next delivery.",
@@ -61,26 +59,26 @@ RULE = StepRule(
     judge=_judge,
     faults={
         "available-after-acknowledged": (
-            _BEGIN,
+            BEGIN,
             ("update", 0, 0, 1, 1, ((0, 3, 2, 1), (4, 9, 0, 1))),
             ("update", 0, 0, 1, 1, ((2, 2, 0, 2),)),
         ),
         "acknowledged-after-archived": (
-            _BEGIN,
+            BEGIN,
             ("update", 0, 0, 1, 1, ((4, 4, 4, 1),)),
             ("update", 0, 0, 1, 1, ((4, 4, 2, 2),)),
         ),
         "available-after-archiving": (
-            _BEGIN,
+            BEGIN,
             ("update", 0, 0, 1, 1, ((4, 4, 3, 1),)),
             ("update", 0, 0, 1, 1, ((4, 4, 0, 2),)),
         ),
         "without-a-delivery": (
-            _BEGIN,
+            BEGIN,
             ("update", 0, 0, 1, 1, ((4, 4, 0, 1),)),
             ("update", 0, 0, 1, 1, ((4, 4, 2, 1),)),
         ),
-        "acquired": (_BEGIN, ("update", 0, 0, 1, 1, ((4, 4, 0, 1),)), ("update", 0, 0, 1, 1, ((5, 5, 1, 1),))),
-        "unknown-state": (_BEGIN, ("update", 0, 0, 1, 1, ((4, 4, 0, 1),)), ("update", 0, 0, 1, 1, ((4, 4, 9, 2),))),
+        "acquired": (BEGIN, ("update", 0, 0, 1, 1, ((4, 4, 0, 1),)), ("update", 0, 0, 1, 1, ((5, 5, 1, 1),))),
+        "unknown-state": (BEGIN, ("update", 0, 0, 1, 1, ((4, 4, 0, 1),)), ("update", 0, 0, 1, 1, ((4, 4, 9, 2),))),
     },
 )
