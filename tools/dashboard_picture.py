@@ -1,7 +1,8 @@
 """`python -m tools.dashboard_picture`: docs/deploy/dashboard.png, the panels of the Grafana dashboard with real data.
 
-A broker has short transactions; one hangs, and is aborted. `txn watch` watches, Prometheus scrapes it, and answers the
-queries of the panels. They are drawn here, not by Grafana.
+A broker has short transactions, and one of a job that is slow; one hangs, and is aborted. A group commits how far it
+has read. `txn watch` watches, Prometheus scrapes it, and answers the queries of the panels. They are drawn here, not by
+Grafana.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,9 +35,11 @@ from tools.recordings.raw_client import RawCluster
 
 PICTURE = Path(__file__).parents[1] / "docs" / "deploy" / "dashboard.png"
 _RULES = PICTURE.parent / "prometheus-rules.yml"
-_SIZE = (1000, 948)
+_SIZE = (1000, 1168)
 _CALM_S, _HANGING_S = 15, 40
-_TOPIC = "orders"
+_TOPIC, _GROUP, _PARTITIONS = "orders", "shipments", 3
+#: Polls are each second here, not each minute: what is counted over minutes is, too.
+_WINDOWS = {"[5m]": "[15s]", "[15m]": "[45s]"}
 _COLOURS = ("#3274a1", "#e1812c", "#3a923a", "#c03d3e", "#9372b2", "#845b53")
 
 Ask = Callable[..., Any]
@@ -61,13 +64,14 @@ class PictureSpan(NamedTuple):
 
 
 @contextmanager
-def scraped_watch(bootstrap: str, folder: Path) -> Iterator[Ask]:
+def scraped_watch(bootstrap: str, folder: Path, *more: str) -> Iterator[Ask]:
     """A `txn watch` over a cluster, and a Prometheus that scrapes it each second and evaluates docs/deploy's rules.
 
     Yields: a function that asks Prometheus: a path below /api/v1, parameters -> `data` of the answer.
 
     Args:
         bootstrap: HOST:PORT of a broker. `folder`: for the configuration and data of Prometheus.
+        more: options of the watch.
 
     Raises:
         FileNotFoundError: Prometheus is not installed.
@@ -77,7 +81,7 @@ def scraped_watch(bootstrap: str, folder: Path) -> Iterator[Ask]:
         raise FileNotFoundError("prometheus is not installed")
     with ExitStack() as stack:
         options = ["--bootstrap-server", bootstrap, "--listen", "0", "--interval", "1", "--confirm-after", "0.1"]
-        command = [sys.executable, "-m", "kafkawire", "txn", "watch", *options]
+        command = [sys.executable, "-m", "kafkawire", "txn", "watch", *options, *more]
         watch = stack.enter_context(_process(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True))
         line = watch.stderr.readline() if watch.stderr else ""
         found = re.search(r"http://(\S+)/metrics", line)
@@ -121,6 +125,8 @@ def answers(ask: Ask, panel: Panel, span: PictureSpan) -> list[PanelSeries]:
     """The lines of a panel, one for each series that its queries return."""
     found = []
     for query, legend in panel.queries.items():
+        for window, shorter in _WINDOWS.items():
+            query = query.replace(window, shorter)
         parameters = {"query": query.replace("$job", ".*"), "start": span.start, "end": span.end, "step": 1}
         for one in ask("query_range", **parameters)["result"]:
             labels: Mapping[str, str] = one["metric"]
@@ -152,11 +158,24 @@ def _night(bootstrap: str) -> PictureSpan:
 
 
 def _work(bootstrap: str, over: threading.Event) -> None:
-    """A transaction of two seconds after the other, and records without transactions."""
-    with RawCluster(bootstrap) as wire:
+    """A transaction of two seconds after the other, one that is open for twelve of each thirty seconds, and records
+    without transactions; a group that commits how far it may read."""
+    import confluent_kafka
+
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": _GROUP})
+    with closing(consumer), RawCluster(bootstrap) as wire:
         plain, producer, written = wire.init_producer(None), wire.init_producer("short"), 0
+        slow, batches = wire.init_producer("slow-job"), 0
         for number in range(10_000):
             now = int(time.time() * 1000)
+            if number % 15 == 2:
+                wire.add_partitions(slow, {_TOPIC: [2]})
+                wire.produce(_TOPIC, 2, [b"row"], slow, timestamp=now, sequence=batches)
+                batches += 1
+            elif number % 15 == 8:
+                wire.end(slow, committed=True)
+            if number % 5 == 4:
+                _commit(consumer, confluent_kafka.TopicPartition)
             wire.add_partitions(producer, {_TOPIC: [1]})
             wire.produce(_TOPIC, 1, [b"row"], producer, timestamp=now, sequence=number)
             rows = [b"row"] * 20
@@ -165,6 +184,15 @@ def _work(bootstrap: str, over: threading.Event) -> None:
             if over.wait(2):
                 return
             wire.end(producer, committed=True)
+
+
+def _commit(consumer: Any, place: Callable[..., Any]) -> None:
+    """Commits the last stable offsets, which is where a read_committed consumer of all partitions is."""
+    ends = [
+        place(_TOPIC, number, consumer.get_watermark_offsets(place(_TOPIC, number), timeout=10)[1])
+        for number in range(_PARTITIONS)
+    ]
+    consumer.commit(offsets=ends, asynchronous=False)
 
 
 async def _abort(bootstrap: str, offset: int) -> None:
@@ -197,14 +225,20 @@ def _section(panel: Panel, lines: list[PanelSeries], span: PictureSpan) -> str:
     content = "<em>No data</em>"
     if lines and panel.stat:
         last = max((line.points[-1] for line in lines), key=lambda point: point[0])
-        content = f"<b>{amount(last[1], panel.unit)}</b>{_graph(lines, panel.unit, span, 222, 34, axes=False)}"
+        graph = _graph(lines, panel.unit, span, _width(panel), 34, axes=False)
+        content = f"<b>{amount(last[1], panel.unit)}</b>{graph}"
     elif lines:
         names = "".join(
             f"<span><i style='background:{colour}'></i>{html.escape(line.legend)}</span>"
             for line, colour in zip(lines, cycle(_COLOURS), strict=False)
         )
-        content = _graph(lines, panel.unit, span, 466, 140, axes=True) + names
+        content = _graph(lines, panel.unit, span, _width(panel), 140, axes=True) + names
     return f"<section style='grid-column:span {panel.width}'><h2>{html.escape(panel.title)}</h2>{content}</section>"
+
+
+def _width(panel: Panel) -> int:
+    """Of its graph, in the columns of the page."""
+    return round(panel.width * (976 + 8) / 24 - 8 - 18)
 
 
 def _graph(lines: list[PanelSeries], unit: str, span: PictureSpan, width: int, height: int, *, axes: bool) -> str:
@@ -254,13 +288,17 @@ def main() -> int:
             browser.chromium(*_SIZE) as driver,
             tempfile.TemporaryDirectory() as scratch,
             broker.cluster(1, config=config) as running,
-            scraped_watch(running.bootstrap, Path(scratch)) as ask,
+            ExitStack() as stack,
         ):
-            create_topics(running.bootstrap, {_TOPIC: 2}, replicas=1, config={})
+            create_topics(running.bootstrap, {_TOPIC: _PARTITIONS}, replicas=1, config={})
+            ask = stack.enter_context(
+                scraped_watch(running.bootstrap, Path(scratch), "--lag", _GROUP, "--blocked-after", "0")
+            )
             span = _night(running.bootstrap)
             hanging, aborted = (time.strftime("%H:%M:%S", time.gmtime(at)) for at in span.marks)
             text = (
-                f"A transaction hangs at {hanging} UTC, and is aborted at {aborted} (dashed lines). "
+                f"A transaction hangs at {hanging} UTC, and is aborted at {aborted} (dashed lines); a slow one holds "
+                "readers back twice (--blocked-after 0). "
                 "Drawn by kafkawire's tools from Prometheus' answers, not by Grafana."
             )
             path = Path(scratch) / "dashboard.html"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafkawire.logdir import TopicIds
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.subject_history import SubjectHistory
 from kafkawire.records import Damage
@@ -23,6 +24,7 @@ def copied_history(replicas: LeadingReplicas, subject: Subject) -> Iterator[Hist
     """
     kind = "group" if subject.group is not None else "transactional_id"
     name = subject.group if subject.group is not None else subject.transactional_id or ""
+    names = TopicIds(replicas.directory)
     for topic in TOPICS[kind]:
         count, here = replicas.count_of(topic), replicas.numbers(topic)
         known = count is not None and topic != "__share_group_state"  # those are by partition, not by group
@@ -32,7 +34,7 @@ def copied_history(replicas: LeadingReplicas, subject: Subject) -> Iterator[Hist
             if leading is None:
                 yield DamageRow(topic=topic, partition=number, reason="missing", detail="no copy of it is here")
                 continue
-            history = SubjectHistory(topic, number, name)
+            history = SubjectHistory(topic, number, name, names)
             for file in leading.partition.segments:
                 try:
                     for item in file.batches():

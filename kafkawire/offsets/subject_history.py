@@ -13,18 +13,24 @@ from kafkawire.messages import (
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
     TransactionLogKey,
     TransactionLogValue,
 )
 from kafkawire.offsets.group_records import group_of
-from kafkawire.records import Batch, Record
+from kafkawire.records import Batch, Record, TopicNames
 from kafkawire.records.control import read_prefixed
 from kafkawire.records.internal_topics import decode_key, decode_value
+from kafkawire.records.named_values import DELIVERY_STATES
 from kafkawire.rows import HistoryEvent
 from kafkawire.transactions.coordinator.coordinator_rules import NEVER, state_name
 from kafkawire.transactions.formatting import count, duration, some
+from kafkawire.wire.json_form import uuid_text
 
-_NAMED = 4
+_NAMED, _RUNS = 4, 12
 Place = tuple[str, int]
 
 
@@ -33,13 +39,16 @@ class SubjectHistory:
 
     Args:
         topic, partition: the partition. `name`: of the group or transactional id.
+        topic_names: the name of a topic by its id, where it is known.
 
     Attributes:
         found: number of its records.
     """
 
-    def __init__(self, topic: str, partition: int, name: str) -> None:
+    def __init__(self, topic: str, partition: int, name: str, topic_names: TopicNames | None = None) -> None:
         self.found = 0
+        self._topic_names = topic_names
+        self._starts: dict[str, int] = {}
         self._topic, self._partition, self._name = topic, partition, name
         self._bytes = name.encode("utf-8", "surrogateescape")
         self._offsets: dict[Place, int] = {}
@@ -90,6 +99,8 @@ class SubjectHistory:
             yield from self._of_offset(batch, (message.topic, message.partition), new)
         elif isinstance(message, GroupMetadataKey):
             yield from self._of_group(new)
+        elif isinstance(message, (ShareSnapshotKey, ShareUpdateKey)):
+            yield self._of_share(message, new)
         else:
             yield _other(message, new)
 
@@ -144,6 +155,30 @@ class SubjectHistory:
             self._offsets[place] = new.offset
             back = "" if old is None or new.offset >= old else f", back from {old}"
             yield f"offset {new.offset} of {name} committed{back}"
+
+    def _of_share(
+        self, key: ShareSnapshotKey | ShareUpdateKey, new: ShareSnapshotValue | ShareUpdateValue | None
+    ) -> str:
+        """What a share group has finished with in a partition: a whole state (snapshot), or what changed of it."""
+        topic = uuid_text(key.topic_id)
+        name = f"{(self._topic_names and self._topic_names(topic)) or topic}-{key.partition}"
+        old = self._starts.pop(name, None)
+        if new is None:
+            return f"the state of {name} was removed"
+        start = new.start_offset
+        if start < 0 and isinstance(new, ShareUpdateValue):  # it has not changed
+            start = -1 if old is None else old
+        self._starts[name] = start
+        moved = "no offset yet" if start < 0 else f"starts at offset {start}"
+        moved = f"still {moved}" if start == old else moved
+        kind = ", its whole state" if isinstance(new, ShareSnapshotValue) else ""
+        runs = [
+            f"{one.first_offset}{'' if one.last_offset == one.first_offset else f'-{one.last_offset}'} "
+            f"{DELIVERY_STATES.get(one.delivery_state, one.delivery_state)}"
+            f"{f' (delivery {one.delivery_count})' if one.delivery_count > 1 else ''}"
+            for one in new.state_batches
+        ]
+        return f"{name}{kind}: {moved}" + (f"; {some(runs, _RUNS)}" if runs else "")
 
     def _of_group(self, new: GroupMetadataValue | None) -> Iterator[str]:
         old = self._members

@@ -34,6 +34,20 @@ def run(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
     return runner
 
 
+@pytest.fixture
+def answering(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A command line in this process, whatever it writes on standard error; a question is answered."""
+
+    def runner(*args: object, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(txn_ending, "_can_ask", lambda: True)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = main([str(arg) for arg in args])
+        captured = capsysbinary.readouterr()
+        return Result(code, captured.out, captured.err.decode("utf-8"))
+
+    return runner
+
+
 # Scripted brokers for commands that end transactions ------------------------------------------------------------------
 
 

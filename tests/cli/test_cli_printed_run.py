@@ -4,7 +4,6 @@ in a world that has what it names (`printed_world`). Those of live answers on re
 
 from __future__ import annotations
 
-import io
 import re
 import shlex
 import signal
@@ -14,14 +13,12 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from kafkawire.cli import main, txn_ending
 from tests.cli.printed_world import World, cluster_of
-from tests.cli.runner import Result, Run
+from tests.cli.runner import Run
 from tests.cli.test_cli_help import COMMANDS
 from tests.cli.test_cli_printed_commands import check, commands_of_files, printed
 from tests.docs.guide import PAGES, ROOT, blocks, commands
@@ -99,26 +96,12 @@ def in_the_world(world: World, monkeypatch: pytest.MonkeyPatch, state_home: Path
     monkeypatch.chdir(world.root)
 
 
-@pytest.fixture
-def run(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A command line in this process, whatever it writes on standard error; a question is answered."""
-
-    def runner(*args: object, stdin: bytes = b"") -> Result:
-        monkeypatch.setattr(txn_ending, "_can_ask", lambda: True)
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        code = main([str(arg) for arg in args])
-        captured = capsysbinary.readouterr()
-        return Result(code, captured.out, captured.err.decode("utf-8"))
-
-    return runner
-
-
-def check_runs(run: Run, world: World, words: list[str]) -> None:
+def check_runs(answering: Run, world: World, words: list[str]) -> None:
     """It ends with an answer; what it asks is answered with yes."""
     with cluster_of(words) as broker:
         argv = world.words(words, broker.address)
         stdin = (world.root / "trace.pcap").read_bytes() if argv[-1] == "-" else b"y\ny\ny\n"
-        result = run(*argv, stdin=stdin)
+        result = answering(*argv, stdin=stdin)
         assert result.code in (0, 3, 4, 5), (argv, result.err)
 
 
@@ -137,18 +120,18 @@ def free_ports(argv: list[str]) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("place", "words"), EVERY, ids=lambda one: " ".join(one)[:80] if isinstance(one, list) else "")
-def test_printed_command_runs(run: Run, world: World, place: str, words: list[str]) -> None:
+def test_printed_command_runs(answering: Run, world: World, place: str, words: list[str]) -> None:
     if elsewhere(words) is None and not serves(words):
-        check_runs(run, world, words)
+        check_runs(answering, world, words)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_examples_of_help_run(run: Run, world: World, command: tuple[str, ...]) -> None:
-    shown = run(*command, "--help").text
+def test_examples_of_help_run(answering: Run, world: World, command: tuple[str, ...]) -> None:
+    shown = answering(*command, "--help").text
     for words in commands(re.split(r"\n\n[A-Z][^\n]*:\n  \S", shown)[0]):
         if elsewhere(words) is None and not serves(words):
-            check_runs(run, world, words)
+            check_runs(answering, world, words)
 
 
 def shape(words: list[str]) -> tuple[str, ...]:
@@ -158,15 +141,17 @@ def shape(words: list[str]) -> tuple[str, ...]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("copy", STOPPED, ids=str)
-def test_commands_of_answers_on_recorded_clusters_run(run: Run, world: World, copy: Copy) -> None:
+def test_commands_of_answers_on_recorded_clusters_run(answering: Run, world: World, copy: Copy) -> None:
     """Of every configuration of a cluster: audit, its page, and why; what verdicts depended on is in the command. All
     are valid, and of those that differ in values alone one is run."""
     limit, page = ("--max-transaction-timeout", 3), world.root / "page.html"
-    text = run("audit", copy.path, *copy.options, *limit, "--format", "table", "--report", page).text
+    text = answering("audit", copy.path, *copy.options, *limit, "--format", "table", "--report", page).text
     text += page.read_text()
     topics = {one[0] for one in copy.left_open("hanging")}
     for topic in sorted(topics):
-        text += run("why", copy.path, "--topic", topic, *copy.options, *limit, "--format", "table", "--evidence").text
+        text += answering(
+            "why", copy.path, "--topic", topic, *copy.options, *limit, "--format", "table", "--evidence"
+        ).text
     found = {shape(words): words for words in (shlex.split(one, comments=True) for one in printed(text))}
     for command in printed(text):
         check(command)
@@ -175,13 +160,13 @@ def test_commands_of_answers_on_recorded_clusters_run(run: Run, world: World, co
     assert any(words[:3] == ["kafkawire", "txn", "abort"] for words in found.values()) or not topics
     for program, *words in found.values():
         if program == "kafkawire":
-            check_runs(run, world, words)
+            check_runs(answering, world, words)
 
 
 @pytest.mark.slow
-def test_commands_that_serve_run_until_they_are_ended(run: Run, world: World) -> None:
+def test_commands_that_serve_run_until_they_are_ended(answering: Run, world: World) -> None:
     """All at the same time; each prints nothing but notes, and ends with a signal's code."""
-    of_help = [words for command in COMMANDS for words in commands(run(*command, "--help").text)]
+    of_help = [words for command in COMMANDS for words in commands(answering(*command, "--help").text)]
     serving = {tuple(words) for words in (*(words for _, words in EVERY), *of_help) if serves(words)}
     assert len(serving) > 10
     with ExitStack() as stack:
@@ -205,8 +190,8 @@ def test_commands_that_serve_run_until_they_are_ended(run: Run, world: World) ->
 
 
 @pytest.mark.slow
-def test_most_commands_are_run_and_no_exception_is_left_over(run: Run) -> None:
-    of_help = [words for command in COMMANDS for words in commands(run(*command, "--help").text)]
+def test_most_commands_are_run_and_no_exception_is_left_over(answering: Run) -> None:
+    of_help = [words for command in COMMANDS for words in commands(answering(*command, "--help").text)]
     every = [*(words for _, words in EVERY), *of_help]
     assert len(every) > 200
     assert sum(elsewhere(words) is not None for words in every) < 0.1 * len(every)

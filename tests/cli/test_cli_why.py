@@ -197,6 +197,13 @@ def test_story_of_a_group_and_of_an_id_that_was_fenced(run: Run) -> None:
     assert rows[-1]["what"] == "epoch 1 fenced epoch 0: a new instance of the producer began"
 
 
+def test_story_of_a_share_group_has_names(run: Run) -> None:
+    """Reviewed by eye: of topics and of states, in place of ids and numbers."""
+    result = run("why", "docs/share-groups/broker-1", "--group", "workers", "--history", "--format", "table")
+    assert result.code == 4  # there is no __consumer_offsets
+    check("why/history.txt", result.text, "--group workers, a share group")
+
+
 def test_history_refuses_what_does_not_fit(run: Run) -> None:
     path = Copy("cluster-three", "stopped").path
     assert run("why", path, "--topic", "orders", "--history").code == 2

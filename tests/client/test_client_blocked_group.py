@@ -19,6 +19,7 @@ from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
+    FindCoordinatorRequest,
     ShareGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequest,
     consumer_group_describe_response,
@@ -410,8 +411,11 @@ def test_finds_what_blocks_real_share_and_streams_groups(
         async with Admin.connect(blocked.bootstrap) as client:
             cluster, deadline = client.cluster, client.cluster.deadline()
             (node,) = await cluster.known_brokers(deadline)
+            asked = FindCoordinatorRequest(key_type=0, coordinator_keys=(joining.group_id,))
+            while (await cluster.ask_any(asked, deadline)).coordinators[0].error_code:
+                assert await deadline.sleep(0.1)  # the first that is asked for makes the coordinators' topic
             while (answer := await cluster.ask_broker(node, joining, deadline)).error_code in RETRIABLE:
-                assert await deadline.sleep(0.1), answer  # the first group makes the coordinators' topic
+                assert await deadline.sleep(0.1), answer  # it is loaded
             while True:
                 assert answer.error_code == 0, answer
                 got = answer.assignment if kind == "share" else answer.active_tasks

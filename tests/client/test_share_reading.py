@@ -11,14 +11,16 @@ from msgspec.structs import replace
 from kafkawire import logdir
 from kafkawire.client import Admin, ClientError, Search
 from kafkawire.client.diagnosis.group_standing import read_group_lags
+from kafkawire.client.diagnosis.history_reading import read_history
 from kafkawire.client.diagnosis.share_reading import read_shares
 from kafkawire.client.diagnosis.why_reading import read_why
 from kafkawire.client.diagnosis.wire_audit import WireAudit, audit
+from kafkawire.offsets.copied_history import copied_history
 from kafkawire.offsets.copied_shares import copied_share_lags, explained_shares
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.share_audit import share_answers
 from kafkawire.offsets.share_explain import ShareExplained
-from kafkawire.rows import CheckAnswer, Lag, Row, ShareRange, Subject, Why
+from kafkawire.rows import CheckAnswer, HistoryEvent, Lag, Row, ShareRange, Subject, Why
 from kafkawire.transactions.checks.check_names import SHARE_CHECKS
 from tools.broker import BrokerUnavailableError, cluster, jars
 from tools.recordings import example_share_groups as recipe
@@ -52,6 +54,11 @@ def test_a_cluster_is_explained_as_its_log_directory_is(tmp_path: Path) -> None:
     async def read(bootstrap: str, fetch_bytes: int, group: str = recipe.GROUP) -> list[ShareExplained]:
         async with Admin.connect(bootstrap) as client:
             return (await read_shares(client.cluster, group, fetch_bytes=fetch_bytes))[0]
+
+    async def told(bootstrap: str) -> list[HistoryEvent]:
+        async with Admin.connect(bootstrap) as client:
+            subject = Subject(group=recipe.GROUP)
+            return [event async for event in read_history(client.cluster, subject, 1 << 20)]
 
     try:
         with cluster(1, config=recipe.CONFIG) as running:
@@ -101,5 +108,10 @@ def test_a_cluster_is_explained_as_its_log_directory_is(tmp_path: Path) -> None:
             }  # fmt: skip
             story = [replace(one, file=None) for one in live.story(6)]  # type: ignore[type-var]
             assert story[1:] == [replace(one, file=None) for one in copied.story(6)][1:]  # type: ignore[type-var]
+            # The story of the group, by the records of its state.
+            copies = LeadingReplicas(logdir.open(str(running.log_dirs[1])))
+            of_copies = list(copied_history(copies, Subject(group=recipe.GROUP)))
+            assert asyncio.run(told(running.bootstrap)) == of_copies
+            assert any(f"{recipe.TOPIC}-0: starts at offset" in getattr(one, "what", "") for one in of_copies)
     except BrokerUnavailableError as error:
         pytest.skip(str(error))

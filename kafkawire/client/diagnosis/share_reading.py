@@ -81,7 +81,7 @@ async def read_shares(
     for error in metadata.errors.values():
         raise error
     numbers = {
-        place: partition_of_id(_coordinator_key(group, place, one), len(metadata.partitions))
+        place: partition_of_id(coordinator_key(group, place, one), len(metadata.partitions))
         for place, one in wanted.items()
     }
     states = {
@@ -153,7 +153,7 @@ class _Again:
         return iter(self._records)
 
 
-def _coordinator_key(group: str, place: TopicPartition, one: ShareOffset) -> str:
+def coordinator_key(group: str, place: TopicPartition, one: ShareOffset) -> str:
     """What chooses the partition of the state (Kafka's `SharePartitionKey.asCoordinatorKey`)."""
     return f"{group}:{uuid_text(one.topic_id)}:{place.partition}"
 

@@ -212,7 +212,8 @@ def counted(counts: Sequence[LagCount]) -> str:
     least, most = sum(one.least for one in counts), sum(one.most for one in counts)
     if least != most:
         return f"{least:,} to {most:,} records"
-    return f"{count(least, 'record')} ({size(sum(one.bytes_least for one in counts))})"
+    known = sum(one.bytes_least for one in counts)
+    return count(least, "record") + (f" ({size(known)})" if known or not least else "")
 
 
 def warnings(lag: Lag) -> Iterator[str]:
