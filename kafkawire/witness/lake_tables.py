@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,24 +56,22 @@ class LakeTable:
         self.path = path
         self.kind = kind_of(path) or "parquet"
         self.columns = columns
-        try:
-            self._dataset = _dataset(path, self.kind)
-            names = self._dataset.schema.names
-        except pa.ArrowInvalid as error:
-            raise LakeTableError(f"{path}: {error}") from None
+        with _reading(path):
+            self._source = _source(path, self.kind)
+            names = self._source.schema.names
         missing = [name for name in columns if name not in names]
         if missing:
             found = ", ".join(names[:20])
             raise LakeTableError(f"{path}: no column {', '.join(missing)}; it has {found} (--offset-columns)")
         self.has_content = all(
-            name in names and _is_bytes(self._dataset.schema.field(name).type) for name in _KEY_AND_VALUE
+            name in names and _is_bytes(self._source.schema.field(name).type) for name in _KEY_AND_VALUE
         )
 
     def places(self) -> set[Place]:
         """The topics and partitions in it."""
         topic, partition, _ = self.columns
         found: set[Place] = set()
-        for batch in self._batches([topic, partition], None):
+        for batch in self._batches([topic, partition]):
             table = pa.table(batch).group_by([topic, partition]).aggregate([])
             found.update(zip(table[topic].to_pylist(), table[partition].to_pylist(), strict=True))
         if any(None in place for place in found):
@@ -81,11 +80,10 @@ class LakeTable:
 
     def rows(self, place: Place) -> TableRows:
         """The rows of a partition."""
-        topic, partition, offset = self.columns
-        wanted = (pc.field(topic) == place[0]) & (pc.field(partition) == place[1])
+        offset = self.columns[2]
         columns = [offset, *(_KEY_AND_VALUE if self.has_content else ())]
         offsets, digests = [], []
-        for batch in self._batches(columns, wanted):
+        for batch in self._batches(columns, place):
             found = batch.column(offset)
             if found.null_count:
                 raise LakeTableError(f"{self.path}: rows of {place[0]}-{place[1]} without an offset")
@@ -104,11 +102,58 @@ class LakeTable:
         for pair in zip(key, value, strict=True):
             yield digest_of(one.as_py() for one in pair)
 
-    def _batches(self, columns: list[str], wanted: Any) -> Iterable[pa.RecordBatch]:
-        try:
-            yield from self._dataset.to_batches(columns=columns, filter=wanted)
-        except pa.ArrowInvalid as error:
-            raise LakeTableError(f"{self.path}: {error}") from None
+    def _batches(self, columns: list[str], place: Place | None = None) -> Iterable[pa.RecordBatch]:
+        """Columns of all rows, or of those of a partition."""
+        with _reading(self.path):
+            yield from self._source.batches(columns, None if place is None else (self.columns[:2], place))
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """What libraries raise, each in its own way, says why the table cannot be read."""
+    try:
+        yield
+    except (LakeTableError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        text = next(iter(str(error).splitlines()), "")
+        raise LakeTableError(f"{path}: {text or type(error).__name__}") from error
+
+
+#: The columns of topic and partition, and what they have to be.
+_Wanted = tuple[tuple[str, ...], Place]
+
+
+class _Files:
+    """Files of Parquet, and Delta tables, which are such files."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        self.schema: pa.Schema = dataset.schema
+
+    def batches(self, columns: list[str], wanted: _Wanted | None) -> Iterable[pa.RecordBatch]:
+        chosen = None
+        if wanted is not None:
+            (topic, partition), place = wanted
+            chosen = (pc.field(topic) == place[0]) & (pc.field(partition) == place[1])
+        yield from self._dataset.to_batches(columns=columns, filter=chosen)
+
+
+class _Iceberg:
+    """The newest snapshot of an Iceberg table, without rows that were deleted."""
+
+    def __init__(self, path: str) -> None:
+        newest = newest_metadata((Path(path) / "metadata").glob("*.metadata.json"))
+        self._table = _library("pyiceberg.table", path).StaticTable.from_metadata(str(newest))
+        self._expressions = _library("pyiceberg.expressions", path)
+        self.schema: pa.Schema = self._table.schema().as_arrow()
+
+    def batches(self, columns: list[str], wanted: _Wanted | None) -> Iterable[pa.RecordBatch]:
+        of, chosen = self._expressions, self._expressions.AlwaysTrue()
+        if wanted is not None:
+            (topic, partition), place = wanted
+            chosen = of.And(of.EqualTo(topic, place[0]), of.EqualTo(partition, place[1]))
+        yield from self._table.scan(row_filter=chosen, selected_fields=tuple(columns)).to_arrow_batch_reader()
 
 
 def kind_of(path: str) -> str | None:
@@ -123,14 +168,12 @@ def kind_of(path: str) -> str | None:
     return "parquet" if next(where.rglob("*.parquet"), None) is not None else None
 
 
-def _dataset(path: str, kind: str) -> Any:
-    if kind == "delta":
-        return _library("deltalake", path).DeltaTable(path).to_pyarrow_dataset()
+def _source(path: str, kind: str) -> _Files | _Iceberg:
     if kind == "iceberg":
-        newest = newest_metadata((Path(path) / "metadata").glob("*.metadata.json"))
-        table = _library("pyiceberg.table", path).StaticTable.from_metadata(str(newest))
-        return ds.dataset(table.scan().to_arrow())
-    return ds.dataset(path, format="parquet", partitioning="hive")
+        return _Iceberg(path)
+    if kind == "delta":
+        return _Files(_library("deltalake", path).DeltaTable(path).to_pyarrow_dataset())
+    return _Files(ds.dataset(path, format="parquet", partitioning="hive"))
 
 
 def newest_metadata(files: Iterable[Path]) -> Path:

@@ -68,6 +68,19 @@ def rows(spark: SparkSession, table: str, format: str) -> list[list[Any]]:
     return sorted(map(list, found.collect()))
 
 
+def tables(spark: SparkSession, *, files: str, folder: str) -> None:
+    """Tables of both formats with the rows of Parquet files, of which some were deleted afterwards, and a table of
+    Delta to which rows were appended once more."""
+    rows = spark.read.parquet(files)
+    for name in ("delta", "again"):
+        rows.write.format("delta").save(f"{folder}/{name}")
+    rows.where("offset < 5").write.format("delta").mode("append").save(f"{folder}/again")
+    spark.sql(f"DELETE FROM delta.`{folder}/delta` WHERE offset = 7")
+    options = "TBLPROPERTIES ('format-version' = '2', 'write.delete.mode' = 'merge-on-read')"
+    spark.sql(f"CREATE TABLE ice.db.events USING iceberg {options} AS SELECT * FROM parquet.`{files}`")
+    spark.sql("DELETE FROM ice.db.events WHERE offset BETWEEN 40 AND 44")
+
+
 def append(spark: SparkSession, *, steps: list[dict[str, Any]]) -> list[Any]:
     """Each step is a call of `lake.append` in this session, or the rows of a table: `{"rows": ..., "format": ...}`, or
     `{"conflict": ..., "format": ...}`. The results, an error as text."""

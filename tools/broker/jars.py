@@ -35,6 +35,19 @@ _SPARK_KAFKA = (
 
 #: The newest Spark for which there are builds of both Delta and Iceberg, and these.
 LAKE_SPARK = ("pyspark==4.1.4", "py4j==0.10.9.9")
+#: The libraries that read tables of Delta and of Iceberg without Spark.
+LAKE_READERS = (
+    "deltalake==1.6.6",
+    "arro3-core==0.9.1",
+    "Deprecated==1.3.1",
+    "pyiceberg==0.12.0",
+    "cachetools==8.0.2",
+    "fsspec==2026.9.0",
+    "mmh3==5.3.1",
+    "pyroaring==1.2.0",
+    "strictyaml==1.7.3",
+    "tenacity==9.2.1",
+)
 _LAKE = (
     "io.delta:delta-spark_4.1_2.13:4.4.0",
     "io.delta:delta-storage:4.4.0",
@@ -136,14 +149,22 @@ def lake_spark() -> Path:
     """The folder with the packages `LAKE_SPARK`, fetched with pip if it is not there; in front of `PYTHONPATH` they
     take the place of this environment's PySpark. Raises BrokerUnavailableError.
     """
+    return _packages(LAKE_SPARK)
 
+
+def lake_readers() -> Path:
+    """The folder with the packages `LAKE_READERS`, as `lake_spark`; what else they need this environment has."""
+    return _packages(LAKE_READERS)
+
+
+def _packages(wanted: Sequence[str]) -> Path:
     def fill(packages: Path) -> None:
-        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(packages), *LAKE_SPARK]
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(packages), *wanted]
         done = subprocess.run(pip, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise BrokerUnavailableError(f"pip cannot fetch {LAKE_SPARK[0]}: {done.stderr.strip()[-200:]}")
+            raise BrokerUnavailableError(f"pip cannot fetch {wanted[0]}: {done.stderr.strip()[-200:]}")
 
-    return kept(cache_dir() / LAKE_SPARK[0].replace("==", "-"), fill)
+    return kept(cache_dir() / wanted[0].replace("==", "-"), fill)
 
 
 def key_log_agent() -> Path:
