@@ -204,9 +204,14 @@ def explain(
     if partition_history:
         others = {
             "--offset": offset, "--from": first, "--to": end, "--equal-records": equal_records or None,
-            "--report": report, "--bootstrap-server": bootstrap_server, "--command-config": command_config,
+            "--report": report, "--command-config": command_config,
             "--fetch-bytes": fetch_bytes, "--max-ranges": None if max_ranges == _MOST else max_ranges,
         }  # fmt: skip
+        if bootstrap_server is not None:
+            raise typer.BadParameter(
+                "--partition-history does not go with --bootstrap-server: brokers give __cluster_metadata to no client; "
+                "copy that folder from a broker or a controller, any of them has it"
+            )
         for option, value in others.items():
             if value is not None:
                 raise typer.BadParameter(f"{option} does not go with --partition-history")

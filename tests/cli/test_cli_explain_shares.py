@@ -139,3 +139,10 @@ def test_audit_judges_share_groups(run: Run, logs: Path) -> None:
     assert answers["share_transition"] == answers["share_snapshot"] == "holds"
     (violation,) = [row for row in rows if row["kind"] == "violation"]
     assert violation["what"].endswith(f"is not in {share_groups.MISNAMED}")
+
+
+def test_the_history_of_a_partition_is_read_from_copies_only(run: Run) -> None:
+    words = ("--topic", "orders", "--partition", "0", "--partition-history")
+    found = run("explain", "--bootstrap-server", "127.0.0.1:1", *words)
+    assert found.code == 2
+    assert "brokers give __cluster_metadata to no client" in " ".join(found.err.split())

@@ -13,6 +13,7 @@ import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
@@ -21,8 +22,8 @@ import org.apache.kafka.common.serialization.StringDeserializer;
  * time), retry (release the first delivery, accept the second), expire, die and hold (not acknowledged in the mode of
  * that name; released in others, accepted in "run").
  *
- * <p>ShareFates BOOTSTRAP config GROUP NAME=VALUE... sets a group's properties. ShareFates BOOTSTRAP MODE GROUP TOPIC
- * FILE SECONDS reads: "run" until nothing came for SECONDS; "expire", "die" and "hold" until a poll returns records of
+ * <p>ShareFates BOOTSTRAP config GROUP NAME=VALUE... sets a group's properties; ShareFates BOOTSTRAP reset GROUP TOPIC
+ * PARTITION OFFSET its offset (AlterShareGroupOffsets). ShareFates BOOTSTRAP MODE GROUP TOPIC FILE SECONDS reads: "run" until nothing came for SECONDS; "expire", "die" and "hold" until a poll returns records of
  * that fate, which are not acknowledged: then it waits SECONDS and closes, ends at once, or waits for ever. Each
  * delivery is a line of FILE: partition, offset, delivery count, what was done.
  */
@@ -34,6 +35,13 @@ final class ShareFates {
         config.put("bootstrap.servers", args[0]);
         if (args[1].equals("config")) {
             configure(config, args);
+            return;
+        }
+        if (args[1].equals("reset")) {
+            try (Admin admin = Admin.create(config)) {
+                TopicPartition place = new TopicPartition(args[3], Integer.parseInt(args[4]));
+                admin.alterShareGroupOffsets(args[2], Map.of(place, Long.parseLong(args[5]))).all().get();
+            }
             return;
         }
         config.put("group.id", args[2]);

@@ -142,7 +142,7 @@ class ShareRun:
         self.read("expire", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
         self._admin.delete_records([TopicPartition("trimmed", 0, 14)])[TopicPartition("trimmed", 0)].result(_SECONDS)
         self.read("run", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
-        self._admin.delete_topics(["gone"])["gone"].result(_SECONDS)
+        self.delete("gone")
         self._running.restart_node(2)
         for number in range(partitions):
             self.produce("orders", number, ["hold"] * 5 + ["accept"] * 5)
@@ -219,6 +219,17 @@ class ShareRun:
         """Sets properties of a group, each `NAME=VALUE`."""
         command = [*self._program(), "config", group, *properties]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+    def delete(self, topic: str) -> None:
+        """Removes a topic."""
+        self._admin.delete_topics([topic])[topic].result(_SECONDS)
+
+    def reset(self, group: str, topic: str, partition: int, offset: int) -> None:
+        """Sets the offset of a group without members, as kafka-share-groups.sh does (AlterShareGroupOffsets)."""
+        command = [*self._program(), "reset", group, topic, str(partition), str(offset)]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        if ended.returncode:
+            raise RecordingError(f"offset of {group} in {topic}: {ended.stderr[-2000:]}")
 
     def _program(self) -> list[str]:
         place = f"{self._classes}:{self._libraries}/*"

@@ -98,7 +98,7 @@ def judge(row: ShareRange, deliveries: list[Delivery], limit: int, *, dead_lette
         fits = (status, reason) in plain | {("no_record", None), ("available", "open_transaction")}
         return None if fits else "no consumer was given it"
     last, done, mode = deliveries[-1]
-    certain = getattr(dead_letters, "dead_letter_topic", None) == share_groups.DEAD_LETTERS
+    certain = getattr(dead_letters, "dead_letter_topic", None) not in (None, share_groups.MISNAMED)
     if done == "accept":
         return None if (status, count) == ("acknowledged", last) else f"accepted at delivery {last}"
     if done == "reject":

@@ -1,0 +1,135 @@
+"""What goes wrong around share groups, on real brokers of 4.4.0: a second copy in a dead-letter topic, a state in a
+topic that is gone, brokers that are killed while they coordinate, offsets that an administrator sets back, records of
+the state that are removed. `explain` is held against what consumers were given, and `audit` has to name the two faults
+only.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+from kafkawire import logdir
+from kafkawire.messages import ShareUpdateKey, ShareUpdateValue
+from kafkawire.messages.share_update_value import StateBatch
+from kafkawire.offsets.leading_replica import LeadingReplicas
+from kafkawire.offsets.share_audit import share_answers
+from kafkawire.offsets.share_copies import STATE_TOPIC, TopicNames, copied_shares
+from tools.broker import RunningCluster, cluster, jars
+from tools.broker.jars import BROKER_VERSION
+
+from . import clients, share_groups
+from .share_groups import ShareRun
+from .share_truth import Compared, compare
+
+#: `workers` has a dead-letter topic of its own; `auditors` is set back; `trimmers` read the topic that goes.
+_COPIES = {share_groups.AUDITORS: share_groups.DEAD_LETTERS, share_groups.WORKERS: "dlq.workers"}
+_LIMIT = 3
+_LATER_MS = 120_000
+_SECONDS = 60.0
+_READ_S = 5
+_FATES = ("accept", "reject", "accept", "release", "retry", "accept")
+
+
+def record(folder: Path, records: int = 120, *, prune_ms: int = 3_600_000) -> Compared:
+    """Makes `node-1/`, `node-2/` and truth.json in a folder, and compares every offset.
+
+    Args:
+        folder: is made. records: of each topic.
+        prune_ms: how often coordinators remove records of the state that no longer count. What is removed is not known,
+            and a second copy in a dead-letter topic may then follow from an offset that was set back.
+    """
+    folder.mkdir(parents=True)
+    told = folder / "told"
+    told.mkdir()
+    config = {**share_groups._CONFIG, "share.coordinator.state.topic.prune.interval.ms": prune_ms}
+    with cluster(2, controllers=1, config=config) as running:
+        run = ShareRun(running, told, jars.broker_jars(BROKER_VERSION), folder / "classes")
+        _workload(running, run, records)
+        deliveries = run.deliveries()
+        for number in (1, 2):
+            share_groups._copy(running.log_dirs[number], folder / f"node-{number}")
+    shutil.rmtree(told)
+    shutil.rmtree(folder / "classes")
+    (folder / "truth.json").write_text(json.dumps({"limit": _LIMIT, "deliveries": deliveries}) + "\n")
+    return compare(folder)
+
+
+def violated(folder: Path) -> dict[str, list[str]]:
+    """The violations of the rules of share groups in copies, by rule."""
+    replicas = LeadingReplicas(logdir.open(str(folder / "node-1"), str(folder / "node-2")))
+    found: dict[str, list[str]] = {}
+    for one in share_answers(replicas):
+        for breach in one.answer.breaches:
+            found.setdefault(one.answer.check, []).append(breach.what)
+    return found
+
+
+def _workload(running: RunningCluster, run: ShareRun, records: int) -> None:
+    enabled = {"errors.deadletterqueue.group.enable": "true"}
+    topics = {"orders": 1, "killed": 1, "gone": 1, **dict.fromkeys(_COPIES.values(), 1)}
+    clients.create_topics(running.bootstrap, topics, replicas=2, config=dict.fromkeys(_COPIES.values(), enabled))
+    for group in (*_COPIES, share_groups.TRIMMERS):
+        topic = _COPIES.get(group)
+        given = ["share.auto.offset.reset=earliest"]
+        given += [] if topic is None else [f"errors.deadletterqueue.topic.name={topic}"]
+        run.configure(group, *given)
+    fates = [_FATES[number % len(_FATES)] for number in range(records)]
+    run.produce("orders", 0, fates)
+    run.produce("gone", 0, ["accept"] * 5)
+    run.read("run", share_groups.TRIMMERS, "gone", seconds=_READ_S)
+    run.read("run", share_groups.WORKERS, "orders", seconds=_READ_S)
+    run.read("run", share_groups.AUDITORS, "orders", seconds=_READ_S)
+    run.produce("killed", 0, fates)
+    for node in (1, 2):  # one coordinates, one leads: both are killed, one after the other
+        running.kill_node(node)
+        running.start_node(node)
+        running.wait_ready()
+        run.read("run", share_groups.AUDITORS, "killed", seconds=_READ_S)
+        run.produce("killed", 0, fates)
+    run.read("run", share_groups.AUDITORS, "killed", seconds=_READ_S)
+    time.sleep(15)  # the coordinator keeps a group that was just left for a while
+    run.reset(share_groups.AUDITORS, "orders", 0, records // 2)
+    run.read("run", share_groups.AUDITORS, "orders", seconds=_READ_S)
+    _copy_again(running.bootstrap, _COPIES[share_groups.WORKERS])
+    _write_of_gone(running, run)
+    time.sleep(5)  # brokers write high watermarks to their checkpoints each half a second
+
+
+def _copy_again(bootstrap: str, topic: str) -> None:
+    """Writes the first copy in a dead-letter topic once more, as a tool that mirrors topics may."""
+    given = {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False}
+    consumer = Consumer(given)
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: Message | None = None
+    while found is None or found.error() is not None:
+        found = consumer.poll(_SECONDS)
+    consumer.close()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(topic, found.value(), key=found.key(), headers=found.headers(), partition=0)
+    assert not producer.flush(_SECONDS)
+
+
+def _write_of_gone(running: RunningCluster, run: ShareRun) -> None:
+    """Removes the topic, and writes a record of its state that is later, as a coordinator that had not seen that."""
+    replicas = LeadingReplicas(logdir.open(*map(str, running.log_dirs.values())))
+    (source,) = (one for one in copied_shares(replicas, share_groups.TRIMMERS)[0] if one.topic == "gone")
+    run.delete("gone")
+    time.sleep(2)
+    key = ShareUpdateKey(group_id=source.key.group, topic_id=source.key.topic_id, partition=source.key.partition)
+    value = ShareUpdateValue(leader_epoch=0, start_offset=0, state_batches=(StateBatch(0, 4, 2, 1),))
+    # Brokers let none but an administrator's client write into their own topics.
+    producer = Producer({"bootstrap.servers": running.bootstrap, "client.id": "__admin_client"})
+    producer.produce(
+        STATE_TOPIC,
+        value.encode_prefixed(0),
+        key=b"\0\1" + key.encode(0),
+        partition=source.number,
+        timestamp=int(time.time() * 1000) + _LATER_MS,
+    )
+    assert not producer.flush(_SECONDS)
+    assert TopicNames.of(replicas).name(source.key.topic_id) == "gone"
