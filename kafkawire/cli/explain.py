@@ -209,8 +209,8 @@ def explain(
         }  # fmt: skip
         if bootstrap_server is not None:
             raise typer.BadParameter(
-                "--partition-history does not go with --bootstrap-server: brokers give __cluster_metadata to no client; "
-                "copy that folder from a broker or a controller, any of them has it"
+                "--partition-history does not go with --bootstrap-server: brokers give __cluster_metadata to no "
+                "client. Copy that folder from any broker or controller"
             )
         for option, value in others.items():
             if value is not None:

@@ -29,6 +29,8 @@ from .share_truth import Compared, compare
 #: `workers` has a dead-letter topic of its own; `auditors` is set back; `trimmers` read the topic that goes.
 _COPIES = {share_groups.AUDITORS: share_groups.DEAD_LETTERS, share_groups.WORKERS: "dlq.workers"}
 _LIMIT = 3
+#: The rules that what is planted breaks.
+FAULTS = {"share_dead_letter_once", "share_topic_exists"}
 _LATER_MS = 120_000
 _SECONDS = 60.0
 _READ_S = 5

@@ -123,13 +123,20 @@ def main(
     records: Annotated[int, typer.Option(min=20, help="Records of each.")] = 700,
     keep: Annotated[Path | None, typer.Option(help="Where the recordings stay; by default they are removed.")] = None,
 ) -> None:
-    """Records both releases, large, and compares every offset."""
+    """Records both releases, large, and what goes wrong around share groups, and compares every offset."""
     failed = False
     with tempfile.TemporaryDirectory(prefix="kafkawire-share-") as scratch:
         for version in (BROKER_VERSION, "4.2.0"):
             folder = (keep or Path(scratch)) / f"kafka-{version}"
             share_groups.make(folder, version, partitions, records)
             failed = show(version, compare(folder)) or failed
+        from . import share_planted  # which compares with this module
+
+        folder = (keep or Path(scratch)) / "planted"
+        failed = show("planted", share_planted.record(folder)) or failed
+        found = share_planted.violated(folder)
+        print(f"planted: {found}")
+        failed = failed or set(found) != share_planted.FAULTS
     sys.exit(1 if failed else 0)
 
 
