@@ -25,6 +25,8 @@ class ShareHistory:
         begun_at: the lowest offset at which the group began, by these records; None: no record has one.
         skipped: offsets that an administrator's reset left out: first, and the one after the last.
         limit_at_least: the delivery count limit is not lower, by the counts of records that were made available again.
+        restarts: how often the state began: with the group, and each time that an administrator set its offset, or
+            deleted it.
         steps: their number. first_offset: of the first record.
     """
 
@@ -34,6 +36,7 @@ class ShareHistory:
         self.begun_at: int | None = None
         self.skipped: list[tuple[int, int]] = []
         self.limit_at_least = 0
+        self.restarts = 0
         self.steps = 0
         self.first_offset: int | None = None
         self._restarts: list[tuple[int, int]] = []
@@ -46,6 +49,7 @@ class ShareHistory:
         self.steps += 1
         before, after = step.before, step.after
         self.state = after
+        self.restarts += step.restarted or after is None
         for run in step.record.runs:
             # What was made available again may be delivered once more; an acknowledgement is within the limit.
             more = 1 if run.state == AVAILABLE else 0
@@ -60,12 +64,6 @@ class ShareHistory:
                 self.skipped.append((before.start_offset, start))
         if start >= 0 and (self.begun_at is None or start < self.begun_at):
             self.begun_at = start
-
-    @property
-    def restarts(self) -> int:
-        """How often the state began: with the group, and each time that an administrator set its offset or deleted
-        it."""
-        return len(self._restarts)
 
     def _restart(self, offset: int, start: int | None) -> None:
         if len(self._restarts) < MOST_RESTARTS:

@@ -70,8 +70,8 @@ def audit(
     tier_keys: Sequence[str | os.PathLike[str]] = (),
 ) -> rows.Audit:
     """Find and judge every open transaction in copied log directories, and check the logs against the rules. The
-    result is that of `transactions.audit`; of very many findings or damaged places it has the first ones, and the
-    number of the others (`omitted`).
+    result is that of `transactions.audit`, with the rules of share groups (`offsets.share_audit`); of very many
+    findings or damaged places it has the first ones, and the number of the others (`omitted`).
 
     Args:
         paths: log directories, or folders that contain some; URIs as well. Workers read them under the same paths.

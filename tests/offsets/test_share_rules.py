@@ -185,10 +185,12 @@ def test_another_isolation_level_before_explains_aborted_records() -> None:
     assert (tally.violated, tally.held, tally.not_checkable) == (0, 2, 1)
 
 
+#: The partition's leader chose where the group began (-1): it began all the same.
+CHOSEN: Fault = (("begin", -1, 0, 1, 0, ()), ("update", 0, 0, 1, 1, ((4, 4, 3, 1),)), ("begin", 3, 1, 2, 0, ()))
 RESET: Fault = (*ARCHIVED, ("begin", 3, 2, 2, 0, ()), ("update", 3, 2, 2, 1, ((4, 4, 3, 1),)))
 
 
-@pytest.mark.parametrize(("fault", "violated"), [(ARCHIVED, 1), (RESET, 0), (ARCHIVED[1:], 0)])
+@pytest.mark.parametrize(("fault", "violated"), [(ARCHIVED, 1), (RESET, 0), (CHOSEN, 0), (ARCHIVED[1:], 0)])
 def test_an_offset_that_was_set_back_explains_a_second_copy(fault: Fault, violated: int) -> None:
     """Its records are given out anew, and copied anew; where records of the state were removed, that may have been."""
     tally = Tally("share_dead_letter_once")
