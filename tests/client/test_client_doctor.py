@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 from msgspec.structs import replace
 
 from kafkawire import rows
@@ -27,6 +28,8 @@ from kafkawire.messages.incremental_alter_configs_request import AlterableConfig
 from tests.broker_fixture import StartCluster
 from tests.client import real_cluster
 from tests.client.doctor_script import DEFAULTS
+from tools.broker import BrokerUnavailableError, cluster
+from tools.polling import until
 
 STATE, OFFSETS = "__transaction_state", "__consumer_offsets"
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -346,7 +349,8 @@ def test_finds_every_planted_setting_on_a_real_broker(start_cluster: StartCluste
         found = asyncio.run(examined(running.bootstrap))
     names = {one.check for one in found.risks}
     assert names == {check for _, check in PLANTED.values()} | {
-        "transaction_version", "coordinator_cleanup_policy", "isr_out_of_reach", "ids_expire_before_transactions"
+        "transaction_version", "coordinator_cleanup_policy", "isr_out_of_reach", "ids_expire_before_transactions",
+        "unclean_election_despite_eligible",
     }  # fmt: skip
     assert found.outcome.complete, found.hidden
 
@@ -364,6 +368,31 @@ def test_finds_nothing_on_a_clean_real_broker(start_cluster: StartCluster) -> No
     assert ids.first_expires is not None
     assert 0 < ids.first_expires - found.as_of - 6 * DAY_MS < 2 * DAY_MS
     assert set(found.checks) == {check.name for check in CHECKS}
+
+
+@pytest.mark.broker
+@pytest.mark.slow
+def test_a_partition_without_a_leader_waits_for_its_eligible_replica() -> None:
+    """The follower is stopped, then the leader is killed: the last in sync, which is not asked to come back."""
+
+    def info(admin: AdminClient) -> Any:
+        return admin.list_topics(timeout=5).topics["waits"].partitions[0]
+
+    try:
+        with cluster(3, controllers=1) as running:
+            admin = AdminClient({"bootstrap.servers": running.bootstrap})
+            new = NewTopic("waits", 1, replica_assignment=[[1, 2]], config={"min.insync.replicas": "2"})
+            admin.create_topics([new])["waits"].result(60)
+            running.stop_node(2)
+            until(lambda: info(admin).isrs == [1] or None, "one replica in sync", seconds=60)
+            running.kill_node(1)
+            until(lambda: info(admin).leader < 0 or None, "no leader", seconds=60)
+            found = asyncio.run(examined(running.node(3).address))
+    except BrokerUnavailableError as error:
+        pytest.skip(str(error))
+    assert [(one.subject, one.value) for one in found.risks if one.check == "waits_for_eligible_replica"] == [
+        ("partition waits-0", "1, 2")
+    ], found
 
 
 def test_an_unreachable_cluster_is_an_error() -> None:
