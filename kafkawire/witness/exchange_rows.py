@@ -7,7 +7,7 @@ in the order in which the captures have them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypedDict
 from uuid import UUID
 
 import numpy as np
@@ -79,6 +79,50 @@ class Sources:
     def origin(self, row: Exchange) -> tuple[int, int, int, int, int]:
         """Where an exchange was captured: the columns of `ORIGIN`."""
         return self.client(row), self.file(row), row.connection or -1, row.packet or -1, row.response_packet or -1
+
+
+class Evidence(TypedDict):
+    """What rows of anomalies say of a batch and of its exchange: attributes of `rows.BatchEvidence`."""
+
+    topic: str
+    partition: int
+    records: int
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    client: str
+    client_id: str
+    file: str
+    packet: int
+    response_packet: int | None
+
+
+def evidence_of(
+    place: Place, rows: Any, one: int, files: Sequence[str], clients: Sequence[tuple[str, str]], exchange: Any = None
+) -> Evidence:
+    """The evidence on a row.
+
+    Args:
+        rows: have the columns of a batch and those of `ORIGIN`. one: number of the row.
+        files, clients: of `Sources`.
+        exchange: rows and the number of the one whose packets are named; None: those of the row.
+    """
+    source, at = (rows, one) if exchange is None else exchange
+    host, client_id = clients[int(rows["client"][one])]
+    answered = int(source["response_packet"][at])
+    return Evidence(
+        topic=place[0],
+        partition=place[1],
+        records=int(rows["records"][one]),
+        producer_id=int(rows["producer_id"][one]),
+        producer_epoch=int(rows["epoch"][one]),
+        sequence=int(rows["sequence"][one]),
+        client=host,
+        client_id=client_id,
+        file=files[int(source["file"][at])],
+        packet=int(source["packet"][at]),
+        response_packet=answered if answered >= 0 else None,
+    )
 
 
 class PartitionRows:

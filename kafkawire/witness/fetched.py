@@ -23,7 +23,7 @@ from kafkawire.records.control import ABORT
 from kafkawire.records.header import MAGIC
 from kafkawire.rows import ReadAnomaly, ReadTotal
 from kafkawire.witness.contents import NOT_COMPARABLE
-from kafkawire.witness.exchange_rows import ORIGIN, ExchangeRows, Place, Sources
+from kafkawire.witness.exchange_rows import ORIGIN, ExchangeRows, Place, Sources, evidence_of
 from kafkawire.witness.grouping import identity
 from kafkawire.witness.held import CopyOfPartition
 from kafkawire.witness.packed_rows import PackedRows
@@ -223,11 +223,6 @@ class ReadCounts:
                 )
 
 
-_LISTED = (
-    "base", "last", "records", "producer_id", "epoch", "sequence", "client", "file", "packet", "response_packet",
-)  # fmt: skip
-
-
 def read_anomalies(
     place: Place,
     fetched: PackedRows,
@@ -243,24 +238,13 @@ def read_anomalies(
     """
     for one in np.flatnonzero(judged >= WITHHELD).tolist():
         kind = READINGS[int(judged[one])]
-        row = {name: int(fetched[name][one]) for name in _LISTED}
-        host, client_id = clients[row["client"]]
+        base = int(fetched["base"][one])
         yield ReadAnomaly(
             name=kind.name,
-            topic=place[0],
-            partition=place[1],
-            first_offset=row["base"],
-            last_offset=row["last"],
-            records=row["records"],
-            producer_id=row["producer_id"],
-            producer_epoch=row["epoch"],
-            sequence=row["sequence"],
-            client=host,
-            client_id=client_id,
-            file=files[row["file"]],
-            packet=row["packet"],
-            response_packet=row["response_packet"],
-            log=None if copy is None else copy.segment(row["base"]),
+            first_offset=base,
+            last_offset=int(fetched["last"][one]),
+            log=None if copy is None else copy.segment(base),
             rule=kind.rule,
             hint=kind.hint,
+            **evidence_of(place, fetched, one, files, clients),
         )

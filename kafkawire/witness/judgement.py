@@ -11,7 +11,7 @@ from kafkawire.logdir.transaction_states import STATES
 from kafkawire.records.array_types import Bools, Int8, Int64
 from kafkawire.rows import DeliveryAnomaly
 from kafkawire.witness import fates
-from kafkawire.witness.exchange_rows import Place, Rows
+from kafkawire.witness.exchange_rows import Place, Rows, evidence_of
 from kafkawire.witness.fates import FATES, RESPONSES
 from kafkawire.witness.grouping import grouped
 from kafkawire.witness.held import HELD, CopyOfPartition
@@ -29,7 +29,6 @@ Counts = dict[Key, tuple[int, int]]
 
 
 #: What the row of an anomaly has of a batch's first sending.
-_LISTED = ("client", "records", "producer_id", "epoch", "sequence", "acks")
 
 
 class Judgement:
@@ -134,36 +133,24 @@ class Judgement:
         fate = self.fates
         for one in np.flatnonzero(_ANOMALOUS[fate]).tolist():
             batch = {name: self.batches[name][one] for name in ("response", "error", "offset", "sendings", "answer")}
-            first = {name: self._rows[name][one] for name in _LISTED}
             shown, answer = self._shown[one], int(batch["answer"])
             base = int(shown["base"])
             number = int(shown["copy"])
             kind = FATES[fate[one]]
-            host, client_id = clients[int(first["client"])]
             yield DeliveryAnomaly(
                 name=kind.name,
-                topic=self.place[0],
-                partition=self.place[1],
                 response=RESPONSES[batch["response"]],
                 acknowledged_offset=_known(batch["offset"]),
                 held_offset=_known(base),
                 second_offset=_known(shown["second"]),
-                records=int(first["records"]),
-                producer_id=int(first["producer_id"]),
-                producer_epoch=int(first["epoch"]),
-                sequence=int(first["sequence"]),
                 transaction=STATES[shown["state"]] if shown["state"] >= 0 else None,
-                acks=int(first["acks"]),
+                acks=int(self._rows["acks"][one]),
                 error=error_name(int(batch["error"])) if batch["response"] == fates.REFUSED else None,
                 sendings=int(batch["sendings"]),
-                client=host,
-                client_id=client_id,
-                file=files[int(self._sent["file"][answer])],
-                packet=int(self._sent["packet"][answer]),
-                response_packet=_known(self._sent["response_packet"][answer]),
                 log=self._segment(number, base if base >= 0 else int(batch["offset"])),
                 rule=kind.rule,
                 hint=kind.hint,
+                **evidence_of(self.place, self._rows, one, files, clients, (self._sent, answer)),
             )
 
     def _segment(self, copy: int, offset: int) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kafkawire.records.array_types import Int64
 from kafkawire.rows import OrderAnomaly
-from kafkawire.witness.exchange_rows import Place, Sources
+from kafkawire.witness.exchange_rows import Place, Sources, evidence_of
 from kafkawire.witness.held import CopyOfPartition
 from kafkawire.witness.packed_rows import PackedRows
 
@@ -39,25 +39,13 @@ def order_anomalies(
     """The batches of `out_of_order`, with the evidence."""
     files, clients = sources.files, sources.clients
     for late, before in zip(*(numbers.tolist() for numbers in found), strict=True):
-        host, client_id = clients[int(rows["client"][late])]
-        answered = int(rows["response_packet"][late])
         yield OrderAnomaly(
             name="out_of_order",
-            topic=place[0],
-            partition=place[1],
             offset=int(base[late]),
             later_offset=int(base[before]),
             later_sequence=int(rows["sequence"][before]),
-            records=int(rows["records"][late]),
-            producer_id=int(rows["producer_id"][late]),
-            producer_epoch=int(rows["epoch"][late]),
-            sequence=int(rows["sequence"][late]),
-            client=host,
-            client_id=client_id,
-            file=files[int(rows["file"][late])],
-            packet=int(rows["packet"][late]),
-            response_packet=answered if answered >= 0 else None,
             log=copy.segment(int(base[late])),
             rule=_RULE,
             hint=_HINT,
+            **evidence_of(place, rows, late, files, clients),
         )

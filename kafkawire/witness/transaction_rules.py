@@ -14,7 +14,7 @@ from kafkawire.rows import TransactionAnomaly, TransactionTotal
 from kafkawire.transactions.coordinator.coordinator_rules import MAX_EPOCH
 from kafkawire.witness.decided import DecidedTransactions
 from kafkawire.witness.ended import ended_as, producer_keys
-from kafkawire.witness.exchange_rows import Place, Rows, Sources
+from kafkawire.witness.exchange_rows import Place, Rows, Sources, evidence_of
 from kafkawire.witness.held import CopyOfPartition
 from kafkawire.witness.packed_rows import PackedRows
 
@@ -209,27 +209,16 @@ class TransactionCounts:
                 if promise is UNREGISTERED:
                     path, offset, _ = self._decided.source(marker)
                     log, marker = f"{path}: offset {offset}", -1
-                host, client_id = clients[int(rows["client"][batch])]
                 yield TransactionAnomaly(
                     name=promise.name,
-                    topic=place[0],
-                    partition=place[1],
                     offset=int(base[batch]),
                     marker_offset=marker if marker >= 0 else None,
-                    records=int(rows["records"][batch]),
-                    producer_id=int(rows["producer_id"][batch]),
-                    producer_epoch=int(rows["epoch"][batch]),
-                    sequence=int(rows["sequence"][batch]),
                     end_txn=_NAMES[int(answers["committed"][answer])] if answer >= 0 else None,
                     transaction=STATES[int(state[batch])],
-                    client=host,
-                    client_id=client_id,
-                    file=files[int(source["file"][where])],
-                    packet=int(source["packet"][where]),
-                    response_packet=_known(int(source["response_packet"][where])),
                     log=log,
                     rule=promise.rule,
                     hint=promise.hint,
+                    **evidence_of(place, rows, batch, files, clients, (source, where)),
                 )
 
 
@@ -281,7 +270,3 @@ def _column(markers: PackedRows, name: str, at: Int64) -> Int64:
         return np.full(len(at), -1, np.int64)
     found: Int64 = markers[name][np.maximum(at, 0)].astype(np.int64)
     return found
-
-
-def _known(packet: int) -> int | None:
-    return packet if packet >= 0 else None
