@@ -155,13 +155,14 @@ async def test_requests_of_a_poll(partitions: int) -> None:
     assert outcomes[-1].partitions == partitions
     total = Counter(type(request) for one in made for request in one.requests)
     requests = 3 * (1 + partitions // 3 // 501)
-    assert total.pop(MetadataRequest) <= 10
+    clocks = 2  # of the coordinator by whose clock it is late
+    assert total.pop(MetadataRequest) <= 11
     assert total.pop(DescribeAclsRequest) == 1
     assert total.pop(FindCoordinatorRequest) == 1
     assert total.pop(DescribeTransactionsRequest) == 1
     assert total.pop(ListTransactionsRequest) == 3
     assert total.pop(DescribeProducersRequest) == requests
-    assert total.pop(ListOffsetsRequest) == 3 * requests
+    assert total.pop(ListOffsetsRequest) == 3 * requests + clocks
     assert not total
     assert [one.connections for one in made] == [1, 1, 1]
 

@@ -16,6 +16,7 @@ from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.diagnosis.all_clear import LeaderCheck, check_leaders, errors_of, premises_of
+from kafkawire.client.diagnosis.clock_samples import MeasuredClocks, compare_clocks, to_compare
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey, clock_ms, missing_brokers, read
 from kafkawire.client.diagnosis.impact_reading import read_impacts
 from kafkawire.client.diagnosis.no_owner_proof import NoOwnerProver
@@ -44,6 +45,7 @@ from kafkawire.transactions.verdict.verdicts import HELD, UNKNOWN, judge
 
 _READINGS = 4
 _FEW = 5
+_GIVEN = "as given: not that of now"
 _LEADERS = "brokers name different leaders: partitions are read again when brokers' sessions are over"
 #: The text of the wait before suspects are read again, by whether a broker is missing or a coordinator moves.
 _AGAIN = {
@@ -114,6 +116,7 @@ class _Finder:
     _first_seen: dict[tuple[OpenKey, int], int] = field(default_factory=dict)
     _leader_check: LeaderCheck = field(default_factory=LeaderCheck)
     _skews: dict[int, ClockSkew] = field(default_factory=dict)
+    _clocks: MeasuredClocks = field(default_factory=MeasuredClocks)
     _hidden: str = "the topics were given"
 
     async def run(self) -> Observation:
@@ -129,6 +132,8 @@ class _Finder:
         findings = await self._judge(reading, reading.opens, {}, thorough=False)
         known = {key: again for key, finding in findings.items() if (again := self._confirmed(key, finding))}
         findings |= known
+        await self._measure(findings)
+        findings |= self._by_measured_clocks(findings, known.keys())
         suspects = {key for key, finding in findings.items() if self._suspect(finding) and key not in known}
         last, errors = reading, reading.errors
         explained = {key: old.cause for key, one in findings.items() if (old := self._explained(key, one))}
@@ -352,6 +357,13 @@ class _Finder:
             return self._skews.get(id_state.coordinator)
         return skew_of(f"broker {id_state.coordinator}", begun, since, until)
 
+    async def _measure(self, findings: Mapping[OpenKey, rows.Finding]) -> None:
+        brokers = to_compare((self._cases[key], one) for key, one in findings.items())
+        if brokers:
+            seconds, timeout_s = self._search.confirm_after_s, self._search.timeout_s
+            self._clocks = await compare_clocks(self._cluster, brokers, self._clock, self._pause, seconds, timeout_s)
+            self._skews |= {broker: skew for broker, skew in self._clocks.skews.items() if skew is not None}
+
     def _by_measured_clocks(
         self, findings: Mapping[OpenKey, rows.Finding], judged: Collection[OpenKey]
     ) -> dict[OpenKey, rows.Finding]:
@@ -479,7 +491,7 @@ class _Finder:
             partitions=described,
             partitions_chosen=chosen,
             transaction_state=tuple(self._prover.read),
-            clock="this machine's clock" if self._search.as_of is None else "as given: not that of now",
+            clock=self._clocks.beside("this machine's clock" if self._search.as_of is None else _GIVEN),
             complete=not gaps,
             gaps=tuple(dict.fromkeys(gap.text for gap in gaps)),
             settings=self._settings,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
 
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
@@ -11,12 +13,16 @@ from kafkawire.client.cluster.request_driver import drive
 from kafkawire.client.cluster.routing import leaders
 from kafkawire.client.errors import BrokerError, ClientError
 from kafkawire.client.results import Offsets, Results, TopicPartition, by_topic
-from kafkawire.messages import ListOffsetsRequest
+from kafkawire.messages import ListOffsetsRequest, ListOffsetsResponse
 from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
+from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse
 
 _EARLIEST, _LATEST = -2, -1
 #: Of tiered storage: the first offset on the leader's disk (KIP-405), the last one in the tier (KIP-1005).
 _LOCAL, _TIERED = -4, -5
+#: The record with the newest time, and that time (KIP-734).
+_NEWEST = -3
+_WITH_NEWEST = 7  # the version of ListOffsets that brought it
 _WITH_TIERED = 9  # the version of ListOffsets that brought the latter
 _UNCOMMITTED, _COMMITTED = 0, 1
 _ISOLATION = 2  # the version that brought the isolation level
@@ -99,6 +105,36 @@ async def tier_offsets(
     return await drive(cluster, partitions, leaders(cluster, deadline), ask, deadline)
 
 
+class NewestTime(msgspec.Struct, frozen=True):
+    """The newest time of a partition's records, epoch milliseconds, -1 where it has none; the offset and the leader
+    epoch of that record."""
+
+    time: int
+    offset: int
+    leader_epoch: int
+
+
+async def newest_times(
+    cluster: Cluster, broker: int, partitions: Sequence[TopicPartition], deadline: Deadline
+) -> Results[TopicPartition, NewestTime]:
+    """The newest time of each partition, by one broker, which is asked once.
+
+    Raises:
+        ClientError: it does not answer, or not this question (Kafka before 3.0).
+    """
+    found: dict[TopicPartition, NewestTime] = {}
+    errors: dict[TopicPartition, ClientError] = {}
+    if partitions:
+        body = _request(partitions, _NEWEST, _UNCOMMITTED)
+        answer = await cluster.ask_broker(broker, body, deadline, at_least=_WITH_NEWEST)
+        for key, one in _answered(answer):
+            if one.error_code:
+                errors[key] = BrokerError.answering("ListOffsets", one.error_code, f"partition {key}", key.topic)
+            else:
+                found[key] = NewestTime(one.timestamp, one.offset, one.leader_epoch)
+    return Results(found, errors)
+
+
 async def _ask(
     cluster: Cluster,
     broker: int,
@@ -108,6 +144,17 @@ async def _ask(
     deadline: Deadline,
     at_least: int = _ISOLATION,
 ) -> dict[TopicPartition, int | ClientError]:
+    body = _request(keys, timestamp, isolation)
+    answer = await cluster.ask_broker(broker, body, deadline, at_least=at_least)
+    found: dict[TopicPartition, int | ClientError] = {}
+    for key, one in _answered(answer):
+        code = one.error_code
+        error = BrokerError.answering("ListOffsets", code, f"partition {key}", key.topic)
+        found[key] = error if code else one.offset
+    return found
+
+
+def _request(keys: Iterable[TopicPartition], timestamp: int, isolation: int) -> ListOffsetsRequest:
     topics = tuple(
         ListOffsetsTopic(
             name=topic,
@@ -115,12 +162,10 @@ async def _ask(
         )
         for topic, numbers in by_topic(keys).items()
     )
-    body = ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=isolation, topics=topics)
-    answer = await cluster.ask_broker(broker, body, deadline, at_least=at_least)
-    found: dict[TopicPartition, int | ClientError] = {}
+    return ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=isolation, topics=topics)
+
+
+def _answered(answer: ListOffsetsResponse) -> Iterator[tuple[TopicPartition, ListOffsetsPartitionResponse]]:
     for topic in answer.topics:
         for one in topic.partitions:
-            key, code = TopicPartition(topic.name, one.partition_index), one.error_code
-            error = BrokerError.answering("ListOffsets", code, f"partition {key}", topic.name)
-            found[key] = error if code else one.offset
-    return found
+            yield TopicPartition(topic.name, one.partition_index), one

@@ -96,9 +96,12 @@ def skew_of(broker: str, stamp: int, after: int, until: int) -> ClockSkew | None
         broker: as in `ClockSkew`. `stamp`: its time of an event, epoch milliseconds.
         after, until: between which times of this machine's clock the event was.
     """
-    if after - TOLERANCE_MS <= stamp <= until + TOLERANCE_MS:
-        return None
-    return ClockSkew(broker, stamp - until, stamp - after)
+    return skew_between(broker, stamp - until, stamp - after)
+
+
+def skew_between(broker: str, low_ms: int, high_ms: int) -> ClockSkew | None:
+    """A broker's clock that is ahead by `low_ms` at least and `high_ms` at most; None where it may be right."""
+    return ClockSkew(broker, low_ms, high_ms) if low_ms > TOLERANCE_MS or high_ms < -TOLERANCE_MS else None
 
 
 class LiveCase(Case, frozen=True, kw_only=True, dict=True):
