@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from kafkawire.logdir.located_file import known_size
 from kafkawire.logdir.log_files import LogFile, log_file
 from kafkawire.spark.admission import BYTES, FILES, LimitedStream, limit_of
 from kafkawire.spark.capture_reader import CapturePart, CaptureReader, captures, parts_of
@@ -98,8 +99,10 @@ class CaptureStream(LimitedStream):
             if known is None or known[:2] != (size, modified):
                 self._known[file.path] = known = size, modified, _checksum(file, size)
             return [size, known[2]]
-        except OSError:
+        except FileNotFoundError:
             return before  # gone since it was listed; if it was never read, there is nothing to report
+        except OSError:
+            return [known_size(file), 0] if before is None else before  # `_parts` reports one that was never read
 
     def _parts(
         self, file: LogFile | None, path: str, start: list[int] | None, known: list[int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,6 +120,23 @@ def test_reads_a_new_capture_under_an_old_name(tmp_path: Path) -> None:
     assert clients(rows(found, first, second)) == [3, 3]
     # A task that comes too late for one reports it.
     assert problems(rows(found, {}, first)) == ["another file stands where a capture was, before that was read"]
+
+
+def test_reports_a_capture_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is there, and may not be read: it is not taken for one that is gone. When it can be read, it is."""
+    write(tmp_path, 1)
+    found = stream(tmp_path)
+
+    def denied(_: LogFile) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LogFile, "opened", denied)
+        first = found.latestOffset()
+        assert problems(rows(found, {}, first)) == ["Permission denied"]
+        assert rows(found, first, found.latestOffset()) == []
+    second = found.latestOffset()
+    assert clients(rows(found, first, second)) == [1, 1]
 
 
 def test_reports_a_capture_that_is_gone(tmp_path: Path) -> None:

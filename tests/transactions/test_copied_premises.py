@@ -144,6 +144,21 @@ def test_a_cleanly_stopped_directory_is_one_moment(running: LogDirectory) -> Non
     assert only(audit(running)).verdict == "hanging"
 
 
+@pytest.mark.parametrize(("lost", "verdict"), [(0, "hanging"), (1, "unknown")])
+def test_a_coordinators_log_below_its_high_watermark_is_not_as_its_broker_left_it(
+    running: LogDirectory, lost: int, verdict: str
+) -> None:
+    """The record that it lacks may hold the transaction, though the directory was stopped cleanly."""
+    a_late_batch(running)
+    running.stopped = True
+    coordinators = ((key, log) for key, log in running.partitions.items() if key[0] == "__transaction_state")
+    for (topic, number), log in [*coordinators]:
+        running.high_watermark(topic, number, log.end + lost)
+    found = audit(running)
+    assert (only(found).verdict, bool(found.read.gaps)) == (verdict, bool(lost))
+    assert [premise.name for premise in missing(only(found))] == ["reach"] * lost
+
+
 def test_directories_that_were_stopped_at_different_times_are_not_one_moment(tmp_path: Path) -> None:
     one = LogDirectory(tmp_path / "one", ids=0)
     one.partition(*P).data(PID, at=NOON - HOUR)

@@ -57,11 +57,13 @@ class Manifest(msgspec.Struct, frozen=True):
         sources: the files that name partitions.
         gaps: sentences on the partitions that were not read to where these files say.
         strays: folders of partitions that the broker does not use.
+        short: the partitions whose log ends below an offset that a checkpoint has.
     """
 
     sources: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     strays: tuple[str, ...] = ()
+    short: frozenset[Name] = frozenset()
 
 
 def manifest(
@@ -95,6 +97,7 @@ def manifest(
                 missing[root, f"which {newest.path} assigns to it"].append(name)
                 found.add((root, name))
         gaps += _without_replica(partitions, newest, {name for _, name in found})
+    short = list(_too_short(directories, partitions, chosen))
     return Manifest(
         sources=(
             *(path for one in whole for path, lines in one.named.items() if lines),
@@ -104,9 +107,10 @@ def manifest(
             *(f"{root} does not hold {listed(names)}, {why}" for (root, why), names in missing.items()),
             *gaps,
             *_without_segments(directories),
-            *_too_short(directories, partitions, chosen),
+            *(sentence for _, sentence in short),
         ),
         strays=tuple(_path(one, name) + f".*-{_STRAY}" for one in whole for name in one.held if _is_stray(one, name)),
+        short=frozenset(name for name, _ in short),
     )
 
 
@@ -211,9 +215,9 @@ def _without_segments(directories: Sequence[DirectoryContent]) -> Iterator[str]:
 
 def _too_short(
     directories: Sequence[DirectoryContent], partitions: Sequence[PartitionFacts], chosen: Iterable[PartitionFacts]
-) -> Iterator[str]:
-    """The partitions of which the replica that counts ends below an offset that a checkpoint has: of its own directory,
-    or of another replica in the same leader epoch."""
+) -> Iterator[tuple[Name, str]]:
+    """The partitions of which the replica that counts ends below an offset that a checkpoint has, with a sentence: of
+    its own directory, or of another replica in the same leader epoch."""
     counts = {(one.place.topic, one.place.partition): one for one in chosen}
     named = {one.root: one.named for one in directories}
     for replica in sorted(partitions, key=lambda one: one.place):
@@ -228,9 +232,9 @@ def _too_short(
             offsets = [(replica.high_watermark, "replication-offset-checkpoint")]
         most, file = max(offsets, default=(0, ""))
         if best.log_end < most:
-            yield f"{join(best.place.copy, str(best.place))} ends at offset {best.log_end}, and {file} has {most}" + (
-                "" if best is replica else f" in {replica.place.copy}"
-            )
+            where = "" if best is replica else f" in {replica.place.copy}"
+            path = join(best.place.copy, str(best.place))
+            yield name, f"{path} ends at offset {best.log_end}, and {file} has {most}{where}"
 
 
 def _is_stray(directory: DirectoryContent, name: Name) -> bool:

@@ -160,6 +160,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
                 number: self.covered[partition.place.copy]
                 for number, partition in of_ids.items()
                 if partition.place.copy in self.facts.stopped and partition.place.copy in self.covered
+                if (TRANSACTION_STATE, number) not in self.manifest.short
             },
         )
 
@@ -254,11 +255,13 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def moments(self) -> dict[str, dict[int, int]]:
         """For each log directory of a broker that was stopped cleanly, the ends of the partitions of
-        `__transaction_state` in all of that broker's directories: all of them are of one moment."""
+        `__transaction_state` in all of that broker's directories: all of them are of one moment, but those that are
+        shorter than the broker left them."""
         stopped, nodes = self.facts.stopped, self.nodes
         ends: dict[object, dict[int, int]] = {}
         for one in self.facts.partitions:
-            if one.place.topic == TRANSACTION_STATE and one.place.copy in stopped:
+            name = one.place.topic, one.place.partition
+            if one.place.topic == TRANSACTION_STATE and one.place.copy in stopped and name not in self.manifest.short:
                 ends.setdefault(nodes.get(one.place.copy, one.place.copy), {})[one.place.partition] = one.log_end
         return {copy: ends.get(nodes.get(copy, copy), {}) for copy in stopped}
 
