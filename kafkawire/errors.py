@@ -233,7 +233,8 @@ class KeyLogError(KafkaWireError, ValueError):
 
 
 class BackendError(KafkaWireError, RuntimeError):
-    """`KAFKAWIRE_BACKEND` names an engine that is not installed."""
+    """`KAFKAWIRE_BACKEND` names an engine that is not installed, or pure Python is asked for what only the native engine
+    does."""
 
 
 class GeneratedCodeError(KafkaWireError, ImportError):

@@ -201,38 +201,6 @@ class TcpConnection:
         directions += 0 if self.tls is None else self.tls.held
         return directions + (0 if self._matcher is None else self._matcher.held)
 
-    @property
-    def last_packet(self) -> int:
-        """Number of its last packet."""
-        return self._now[0]
-
-    @property
-    def last_time_ns(self) -> int:
-        return self._now[1]
-
-    def settle(self) -> None:
-        """Drops the bytes that retransmissions are compared with."""
-        for direction in self._directions:
-            direction.stream.settle()
-
-    def free_memory(self) -> None:
-        """Frees the memory that it holds, and reports the bytes that are lost thereby."""
-        for index, direction in enumerate(self._directions):
-            for event in direction.stream.flush():
-                self._handle(index, event)
-        if self.verdict == UNDECIDED and self.tls is not None:
-            self.tls.give_up()
-            self._decrypted(())
-        for index, direction in enumerate(self._directions):
-            if direction.unframed:
-                first = direction.first_unframed or self._now
-                direction.lose()
-                direction.drop()
-                self._report(index, "too much is held in memory: what follows is given up", *first)
-        if self._matcher is not None:
-            self._matcher.free_memory()
-        self._hold_back()
-
     def _finish_direction(self, index: int) -> None:
         """Reports the bytes left at the end: an incomplete frame, or one of a wrong size with others in it."""
         direction = self._directions[index]

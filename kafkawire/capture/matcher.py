@@ -22,7 +22,6 @@ _SASL_HANDSHAKE = 17
 NO_RESPONSE = "no response was captured"
 NO_REQUEST = "its request was not captured"
 TOKEN = "a SASL token, not shown"
-LET_GO = "let go before its response came: too much was held in memory"
 
 #: Limits of one connection: requests without their responses, and responses without their requests.
 MOST_OUTSTANDING = 10_000
@@ -161,22 +160,12 @@ class Matcher:
         early = sum(len(frame.data) for _, frame in self._early.values())
         return early + sum(self._weight(pending.exchange.row) for pending in waiting)
 
-    def free_memory(self) -> None:
-        """Closes all open exchanges, to free their memory."""
-        self._end(LET_GO)
-
     def finish(self) -> None:
         """Closes all open exchanges at the connection's end."""
-        self._end(NO_RESPONSE)
-
-    def _end(self, problem: str) -> None:
         for pending in (*self.outstanding.values(), *self._tokens):
-            self._unanswered(pending, problem)
+            self._unanswered(pending)
         for early in self._early.values():
             self._unmatched(early)
-        self.outstanding.clear()
-        self._tokens.clear()
-        self._early.clear()
 
     def _is_request(self, frame: StreamFrame) -> bool:
         head = frame.size.to_bytes(4, "big") + frame.data[: recognition.HEAD]
@@ -223,9 +212,9 @@ class Matcher:
             **fields,
         )
 
-    def _unanswered(self, pending: PendingExchange, problem: str = NO_RESPONSE) -> None:
+    def _unanswered(self, pending: PendingExchange) -> None:
         row = pending.exchange.row
-        row = replace(row, problem=joined(row.problem, problem))
+        row = replace(row, problem=joined(row.problem, NO_RESPONSE))
         self._close(pending.ticket, replace(pending.exchange, row=row))
 
     def _unmatched(self, early: tuple[Ticket, StreamFrame] | None) -> None:
@@ -258,7 +247,7 @@ class DiscardingMatcher:
 
     def _discard(self, *_: object) -> None: ...
 
-    request = response = report = free_memory = finish = _discard
+    request = response = report = finish = _discard
 
 
 def iso_time(time_ns: int) -> str | None:

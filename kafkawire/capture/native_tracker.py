@@ -24,7 +24,6 @@ from kafkawire.capture.packet import Packet
 from kafkawire.capture.recognition import OtherDirection, Recognition
 from kafkawire.capture.request_chain import is_text
 from kafkawire.capture.selection import Selector
-from kafkawire.capture.sequencer import MOST_BYTES, MOST_PLACES
 from kafkawire.capture.statistics import SHORTEST_MS, WIDTH
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk
@@ -121,7 +120,11 @@ class NativeTracker:
                 memory_limits.MOST_OPEN,
                 memory_limits.IDLE_NS,
             ),
-            (MOST_PLACES, MOST_BYTES, tracker.LIVE_NS if options.live else None),
+            (
+                memory_limits.MOST_PLACES,
+                memory_limits.MOST_WAITING,
+                memory_limits.LIVE_NS if options.live else None,
+            ),
             lines,
             batch,
             None if selector is None else selector.criteria,

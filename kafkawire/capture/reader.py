@@ -23,7 +23,7 @@ from kafkawire.capture.selection import ExchangeSelection, Selector
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tls.key_log import KeyLogFile, Secrets
 from kafkawire.capture.tracker import Ends, FoundExchanges, PacketTracker, Tracker
-from kafkawire.errors import CaptureError, KeyLogError
+from kafkawire.errors import BackendError, CaptureError, KeyLogError
 from kafkawire.messages import REGISTRY
 from kafkawire.rows import Exchange
 from kafkawire.wire.backend import native
@@ -192,6 +192,7 @@ def read(
         show_secrets: show passwords, tokens and keys in bodies, instead of `[redacted]`.
         follow: at the file's end, wait for more: for ever, or while a function returns True. Implies `live`.
         live: an exchange whose response takes more than a second does not hold back those that began after it.
+            It needs the native engine.
         keep: `Exchanges.matched` yields messages and frames too.
         selection: which exchanges are yielded; all others are only counted.
         keylog: TLS key logs (files in the format of SSLKEYLOGFILE), with which connections are decrypted. Secrets in a
@@ -208,6 +209,8 @@ def read(
         OSError: a file cannot be read.
         KeyLogError: a file of `keylog` is no key log.
         MissingExtraError (at once): a key log without the `net` extra.
+        BackendError: in pure Python, `live` or `follow` (at once); a capture whose open connections, or data that waits,
+            exceed `memory_limits`.
         CaptureError: the file is no capture, or no packet of it can be read. Later damage is a row with a `problem`.
     """
     return read_with(
@@ -268,6 +271,8 @@ def read_with(
         size: the file's length in bytes when it was opened, if known. A file that ends earlier yields a row with a
             `problem`. For a path the size is determined here.
     """
+    if native is None and (live or follow):
+        raise BackendError("live captures need the native engine: pure Python reads files that have an end, in order")
     rules = rules_of(decode_as)
     options = ReadOptions(
         body,

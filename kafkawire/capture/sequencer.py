@@ -7,22 +7,19 @@ from heapq import heappop, heappush
 
 from kafkawire.capture.exchange import CapturedExchange
 
-#: Limits of the places that are held, and of the memory that held exchanges take, in bytes.
-MOST_PLACES = 100_000
-MOST_BYTES = 64 << 20
+#: Estimate of the memory that a place takes, in bytes.
+_PLACE_BYTES = 200
 
 
 class Ticket:
     """A place in the order, taken when the first byte of a frame was seen."""
 
-    __slots__ = ("closed", "exchange", "late", "since_ns", "weight")
+    __slots__ = ("closed", "exchange", "weight")
 
-    def __init__(self, since_ns: int | None) -> None:
-        self.since_ns = since_ns
+    def __init__(self) -> None:
         self.exchange: CapturedExchange | None = None
         self.weight = 0
         self.closed = False
-        self.late = False
 
 
 class PacketHold:
@@ -42,31 +39,21 @@ class PacketHold:
 
 
 class Sequencer:
-    """Holds exchanges back until all that began before them are complete.
+    """Holds exchanges back until all that began before them are complete."""
 
-    Beyond a limit the oldest open place (for example that of a request without a response) no longer holds others
-    back, and its exchange comes out late.
-
-    Args:
-        most: limit of places that are held.
-        most_bytes: limit of the memory that held exchanges take, in bytes.
-        patience_ns: limit of the time that a place is open, measured by the times in exchanges. Live output sets it, so
-            that it does not wait for the response to a long poll. None: no limit.
-    """
-
-    def __init__(self, most: int = MOST_PLACES, most_bytes: int = MOST_BYTES, patience_ns: int | None = None) -> None:
-        self._most = most
-        self._most_bytes = most_bytes
-        self._patience_ns = patience_ns
-        self._now_ns: int | None = None  # the latest time in any exchange
-        self._held_bytes = 0
+    def __init__(self) -> None:
+        self._weights = 0
         self._tickets: list[tuple[int, int, Ticket]] = []
         self._taken = 0
-        self._late: list[CapturedExchange] = []
+
+    @property
+    def held(self) -> int:
+        """Estimate of the memory that places and the exchanges in them take, in bytes."""
+        return self._weights + _PLACE_BYTES * len(self._tickets)
 
     def ticket(self, packet: int) -> Ticket:
         """Takes a place after all that began in earlier packets."""
-        ticket = Ticket(self._now_ns)
+        ticket = Ticket()
         self._taken += 1
         heappush(self._tickets, (packet, self._taken, ticket))
         return ticket
@@ -78,34 +65,13 @@ class Sequencer:
             exchange: None if the bytes became none.
             weight: estimate of the memory that the exchange takes, in bytes.
         """
-        if exchange is not None:
-            times = (self._now_ns, exchange.row.time_ns, exchange.row.response_time_ns)
-            self._now_ns = max((time for time in times if time is not None), default=None)
-        if ticket.late:
-            if exchange is not None:
-                self._late.append(exchange)
-            return
         ticket.exchange, ticket.weight, ticket.closed = exchange, weight, True
-        self._held_bytes += weight
+        self._weights += weight
 
     def ready(self) -> Iterator[CapturedExchange]:
         """Yields the exchanges that no open place holds back."""
-        while self._tickets:
-            first = self._tickets[0][2]
-            within = len(self._tickets) <= self._most and self._held_bytes <= self._most_bytes
-            if not first.closed and within and not self._is_old(first):
-                break
-            heappop(self._tickets)
-            first.late = not first.closed
-            self._held_bytes -= first.weight
+        while self._tickets and self._tickets[0][2].closed:
+            first = heappop(self._tickets)[2]
+            self._weights -= first.weight
             if first.exchange is not None:
                 yield first.exchange
-        late, self._late = self._late, []
-        yield from late
-
-    def _is_old(self, ticket: Ticket) -> bool:
-        if self._patience_ns is None or self._now_ns is None:
-            return False
-        if ticket.since_ns is None:
-            ticket.since_ns = self._now_ns
-        return self._now_ns - ticket.since_ns > self._patience_ns

@@ -177,18 +177,10 @@ class Stream:
                 self._waited = 0
                 yield from self._give_up()
 
-    def flush(self) -> Iterator[Event]:
-        """Releases all held bytes and reports the holes before them."""
-        while self._held:
-            yield from self._give_up()
-
-    def settle(self) -> None:
-        """Drops the bytes that retransmissions are compared with."""
-        self._recent = b""
-
     def finish(self) -> Iterator[Event]:
         """Ends the stream: releases held bytes, and reports holes and bytes that were acknowledged but not captured."""
-        yield from self.flush()
+        while self._held:
+            yield from self._give_up()
         # A FIN counts as one acknowledged byte. `_reached` is the end of a payload that was cut off.
         end = max(self._acknowledged - 1, self._reached)
         missing = end - self._next

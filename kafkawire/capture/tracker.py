@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import msgspec
 
@@ -22,14 +22,13 @@ from kafkawire.capture.packet import Packet
 from kafkawire.capture.resets import Resets
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.capture.summary import Summary
+from kafkawire.errors import BackendError
 
 if TYPE_CHECKING:
     from kafkawire.capture.tls import Secrets
 
 #: Connections that are over and are remembered, since their last acknowledgments may still come.
 MOST_ENDED = 10_000
-#: How long an open exchange holds back later ones in live output, in capture time.
-LIVE_NS = 1_000_000_000
 
 #: The two ends of a connection, (address, port) each, the smaller first.
 Ends = tuple[tuple[bytes, int], tuple[bytes, int]]
@@ -102,7 +101,7 @@ class PacketTracker(Protocol):
 
 
 class Tracker:
-    """Tracks connections in Python.
+    """Tracks connections in Python. It drops nothing: what would take too much memory is an error.
 
     Attributes:
         connections: the open ones, by their ends.
@@ -129,12 +128,11 @@ class Tracker:
         self._summary = summary
         self._secrets = secrets
         self._owns = owns
-        self._sequencer = Sequencer(patience_ns=LIVE_NS if decoder.options.live else None)
+        self._sequencer = Sequencer()
         self._ended: OrderedDict[Ends, None] = OrderedDict()
         self._resets: Resets[Ends] = Resets()
         self._weighed = memory_limits.EVERY_BYTES
         self._opened = 0
-        self._crowded = False  # connections were dropped that may continue
         self._ready: list[CapturedExchange] = []
 
     def packet(self, packet: Packet) -> bool:
@@ -150,8 +148,8 @@ class Tracker:
         self._ready.extend(self._sequencer.ready())
         if self._weighed <= 0:
             self._weighed = memory_limits.EVERY_BYTES
-            memory_limits.settle_idle(self.connections.values(), packet.time_ns)
-            memory_limits.free_largest(self.connections.values(), memory_limits.MOST_HELD)
+            if self.held > memory_limits.MOST_HELD:
+                _refuse(packet, f"data that waits takes more than {memory_limits.MOST_HELD:,} bytes")
 
     def damaged(self, packet: int, problem: str) -> None:
         row = self._decoder.options.row(file=self._file, problem=problem)
@@ -173,7 +171,7 @@ class Tracker:
 
     @property
     def held(self) -> int:
-        return sum(connection.held for connection in self.connections.values())
+        return self._sequencer.held + sum(connection.held for connection in self.connections.values())
 
     def _process(self, segment: TcpSegment, packet: Packet) -> None:
         """Adds a segment to its connection."""
@@ -197,7 +195,7 @@ class Tracker:
                 self._decoder,
                 self._secrets,
                 owned=self._owns is None or self._owns(key),
-                continued=self._crowded or known,
+                continued=known,
             )
             self.connections[key] = connection
         connection.process(segment, packet.number, packet.time_ns)
@@ -206,12 +204,10 @@ class Tracker:
             self._end(key)
         self._weighed -= len(segment.payload)
         if len(self.connections) > memory_limits.MOST_OPEN:
-            self._crowded = True
-            for idle in memory_limits.longest_idle(self.connections, memory_limits.MOST_OPEN):
-                self._end(idle)
+            _refuse(packet, f"more than {memory_limits.MOST_OPEN:,} connections are open")
 
     def _end(self, key: Ends) -> None:
-        """Ends a connection that is over, or that is dropped since too many are open."""
+        """Ends a connection that is over."""
         self._finish(self.connections.pop(key))
         self._resets.forget(key)
         self._ended[key] = None
@@ -231,3 +227,9 @@ class Tracker:
         )
         if connection.tls is not None or connection.verdict == TLS:
             self._summary.tls_connection((first, second), connection.tls)
+
+
+def _refuse(packet: Packet, what: str) -> NoReturn:
+    raise BackendError(
+        f"packet {packet.number}: {what}: pure Python reads no further; the native engine does, within its limits"
+    )

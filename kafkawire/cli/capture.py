@@ -20,6 +20,7 @@ from kafkawire.cli.interrupt import ending_input
 from kafkawire.cli.option_groups import grouped
 from kafkawire.cli.progress import Advance, progress, watched
 from kafkawire.cli.table import TableView, Views
+from kafkawire.wire import backend
 
 if TYPE_CHECKING:
     from kafkawire.capture import CapturedExchange, Exchanges
@@ -139,6 +140,8 @@ def capture(
         raise typer.BadParameter(
             "--follow does not end: it needs a single file or a pattern in quotes, and excludes --stats"
         )
+    if follow and backend.native is None:
+        raise typer.BadParameter("pure Python does not follow captures: --follow needs the native engine")
     spans = format is given.CaptureFormat.otlp
     if spans and (stats or timeline is not None or old is not None or body or records):
         raise typer.BadParameter(
@@ -193,7 +196,7 @@ def capture(
                     payloads=not no_payloads,
                     show_secrets=show_secrets,
                     follow=follow and (lambda: not ended()),
-                    live=file == "-",
+                    live=file == "-" and backend.native is not None,
                     keep=frames is not None or spans,
                     keep_messages=TIMELINE_APIS if timeline is not None else (),
                     lines=lines and exchanges_only,

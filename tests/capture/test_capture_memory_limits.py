@@ -1,25 +1,28 @@
-"""Memory is bounded for any content of a capture, and the data dropped for that is reported."""
+"""Memory is bounded for any content of a capture: the native engine drops data and reports it, pure Python stops."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from io import BytesIO
 
 import pytest
 
 from kafkawire import capture
-from kafkawire.capture import Exchanges, ExchangeSelection, UnreadPart, memory_limits, read_packets
+from kafkawire.capture import Exchanges, ExchangeSelection, UnreadPart, memory_limits, read_packets, reader
 from kafkawire.capture.exchange import ReadOptions
-from kafkawire.capture.matcher import LET_GO
+from kafkawire.errors import BackendError
 from kafkawire.messages import MetadataRequest
 from kafkawire.rows import Exchange
+from kafkawire.wire.backend import native
 from tests.capture.wiretap import (
     BROKER,
     FIN,
     RST,
     SYN,
     Conversation,
+    answer,
     ask,
     asked,
     brief,
@@ -31,6 +34,9 @@ from tests.capture.wiretap import (
 )
 
 MOST, EVERY = 40_000, 5_000
+LET_GO = "let go before its response came: too much was held in memory"
+
+pytestmark = pytest.mark.skipif(native is None, reason="the native engine is not in use")
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +58,7 @@ def most_held(packets: list[bytes], options: ReadOptions = ReadOptions()) -> tup
             most = max(most, reading.tracker.held)
             open_ = max(open_, reading.tracker.open)
 
-    reading = Exchanges(watched, "-", options, ExchangeSelection())
+    reading = Exchanges(watched, "-", options, ExchangeSelection(), engine=native)
     rows = list(reading)
     carried = sum(size + 4 for row in rows for size in (row.request_bytes, row.response_bytes) if size is not None)
     assert carried <= reading.summary.bytes["kafka"]
@@ -137,25 +143,6 @@ def test_connections_that_are_not_decoded_end(flags: tuple[int, ...]) -> None:
     assert dict(reading.summary.connections) == {"tls": 40}
 
 
-def test_asks_each_connection_once_to_free_memory() -> None:
-    class Stubborn:
-        held, last_packet, asked = 10, 0, 0
-
-        def free_memory(self) -> None:
-            self.asked += 1
-
-    class Large(Stubborn):
-        held = 100
-
-    small, large = [Stubborn() for _ in range(3)], Large()
-    memory_limits.free_largest([*small, large], 60)
-    assert (large.asked, [one.asked for one in small]) == (1, [0, 0, 0])
-    memory_limits.free_largest([*small, large], 10)
-    assert (large.asked, [one.asked for one in small]) == (2, [1, 1, 1])
-    memory_limits.free_largest([*small, large], 1000)
-    assert large.asked == 2
-
-
 def test_undecided_connections_free_memory() -> None:
     packets = []
     for number in range(30):
@@ -166,3 +153,68 @@ def test_undecided_connections_free_memory() -> None:
     most, _, rows = most_held(packets)
     assert most <= MOST + EVERY + 3010
     assert rows == []
+
+
+def read_in_python(packets: list[bytes]) -> tuple[list[int | None], str]:
+    """By pure Python: the correlation ids of the rows until it stops, and why it does."""
+    data = BytesIO(pcap(map(ethernet, packets)))
+    reading = Exchanges(lambda unread, _: read_packets(data, unread), "-", ReadOptions(), ExchangeSelection())
+    rows = []
+    with pytest.raises(BackendError) as stopped:
+        rows.extend(row.correlation_id for row in reading)  # `extend` keeps what came before the error
+    return rows, str(stopped.value)
+
+
+def test_pure_python_stops_where_too_much_is_held() -> None:
+    talk = ask(ask(Conversation(), 1), 2)
+    for number in range(3, 300):
+        talk.request(MetadataRequest(), version=9, correlation_id=number)
+    rows, why = read_in_python(talk.packets)
+    assert rows == [1, 2]
+    assert re.fullmatch(r"packet \d+: data that waits takes more than 40,000 bytes: pure Python .*", why)
+
+
+def test_pure_python_stops_where_exchanges_wait_for_an_open_one() -> None:
+    """Many complete exchanges, too, are memory."""
+    talk = question(Conversation(("10.0.0.3", 1024)), 1)
+    other = Conversation()
+    for number in range(2, 300):
+        ask(other, number)
+    rows, why = read_in_python([*talk.packets, *other.packets])
+    assert rows == []
+    assert "takes more than 40,000 bytes" in why
+
+
+def test_pure_python_stops_where_too_many_connections_are_open() -> None:
+    talks = [ask(Conversation(client=("10.0.0.1", 40000 + number)), number) for number in range(52)]
+    rows, why = read_in_python([packet for talk in talks for packet in talk.packets])
+    assert rows == [*range(50)]
+    assert "more than 50 connections are open" in why
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MOST_PLACES", 20), ("MOST_WAITING", 20_000)])
+def test_an_open_exchange_holds_back_a_limited_number_of_others(
+    limit: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then it comes late."""
+    monkeypatch.setattr(memory_limits, "MOST_HELD", 1 << 30)
+    monkeypatch.setattr(memory_limits, limit, most)
+    slow, other = question(Conversation(("10.0.0.3", 1024)), 1), Conversation()
+    for number in range(2, 30):
+        ask(other, number)
+    before = len(slow.packets)
+    packets = [*slow.packets, *other.packets, *answer(slow, 1).packets[before:]]
+    rows = [row.correlation_id for row in capture.read(BytesIO(pcap(map(ethernet, packets))))]
+    assert rows == [*range(2, 30), 1]
+    monkeypatch.undo()
+    rows = [row.correlation_id for row in capture.read(BytesIO(pcap(map(ethernet, packets))))]
+    assert rows == [*range(1, 30)]
+
+
+@pytest.mark.parametrize("how", [{"live": True}, {"follow": True}])
+def test_pure_python_refuses_live_captures(how: dict[str, bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "native", None)
+    data = pcap(map(ethernet, ask(Conversation(), 1).packets))
+    with pytest.raises(BackendError, match="live captures need the native engine"):
+        capture.read(BytesIO(data), **how)  # type: ignore[arg-type]
+    assert [row.correlation_id for row in capture.read(BytesIO(data))] == [1]

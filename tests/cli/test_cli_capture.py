@@ -24,6 +24,7 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_transactions_response import TransactionState
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
 from kafkawire.records import Record, build
+from kafkawire.wire import backend
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
 
@@ -147,6 +148,18 @@ def test_writes_csv(run: Run, trace: Path) -> None:
 def test_reads_standard_input_and_several_files(run: Run, trace: Path) -> None:
     assert [row["file"] for row in exchanges(run, "-", stdin=trace.read_bytes())] == ["-"] * 3
     assert len(exchanges(run, trace, trace)) == 6
+
+
+def test_pure_python_reads_standard_input_in_order_and_does_not_follow(
+    run: Run, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = run("capture", "-", stdin=trace.read_bytes()).out
+    monkeypatch.setattr(backend, "native", None)
+    monkeypatch.setattr(reader, "native", None)
+    assert run("capture", "-", stdin=trace.read_bytes()).out == expected
+    refused = run("capture", "--follow", trace)
+    assert (refused.code, refused.out) == (2, b"")
+    assert "--follow needs the native engine" in refused.err
 
 
 def test_damage_and_undecoded_messages_exit_with_4(run: Run, trace: Path, tmp_path: Path) -> None:
