@@ -233,8 +233,8 @@ class KeyLogError(KafkaWireError, ValueError):
 
 
 class BackendError(KafkaWireError, RuntimeError):
-    """`KAFKAWIRE_BACKEND` names an engine that is not installed, or pure Python is asked for what only the native engine
-    does."""
+    """`KAFKAWIRE_BACKEND` names an engine that is not installed, or only the native engine does what pure Python is
+    asked for."""
 
 
 class GeneratedCodeError(KafkaWireError, ImportError):

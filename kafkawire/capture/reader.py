@@ -209,8 +209,7 @@ def read(
         OSError: a file cannot be read.
         KeyLogError: a file of `keylog` is no key log.
         MissingExtraError (at once): a key log without the `net` extra.
-        BackendError: in pure Python, `live` or `follow` (at once); a capture whose open connections, or data that waits,
-            exceed `memory_limits`.
+        BackendError: in pure Python, `live` or `follow` (at once); more than `memory_limits` permits.
         CaptureError: the file is no capture, or no packet of it can be read. Later damage is a row with a `problem`.
     """
     return read_with(
