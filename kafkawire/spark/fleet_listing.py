@@ -79,7 +79,7 @@ class Folder(NamedTuple):
         store: the URI of the store that it is in; None for a file system of this machine. `path`: there.
         deep: with all folders below.
         names: of the files to list; None for all.
-        top: the path that it was found below, of this machine.
+        top: the path that it was found below; None where only it is listed.
     """
 
     argument: int
@@ -111,8 +111,19 @@ class FoundBroker(NamedTuple):
         held = dict(self.content.held)
         for name, states in other.content.held.items():
             held[name] = held.get(name, frozenset()) | states
-        content = replace(self.content, held=held, named=self.content.named | other.content.named)
-        return self._replace(content=content, stopped=self.stopped or other.stopped)
+        content = replace(
+            self.content,
+            node_id=other.node_id if self.node_id is None else self.node_id,
+            directory_id=other.content.directory_id if self.content.directory_id is None else self.content.directory_id,
+            named=self.content.named | other.content.named,
+            held=held,
+        )
+        return self._replace(
+            content=content,
+            cluster_id=self.cluster_id or other.cluster_id,
+            damage=self.damage or other.damage,
+            stopped=self.stopped or other.stopped,
+        )
 
 
 class Listed(NamedTuple):
@@ -230,19 +241,33 @@ def _rows_of(folder: Folder) -> Iterator[tuple[Any, ...]]:
             known = [files[0]]
             yield from _replica(folder, found, files)
         for file in known:
-            seen = brokers.setdefault(file.root, _Seen(BrokerDirectory(file.root, file)))
+            seen = brokers.get(file.root)
+            if seen is None:
+                is_below = _is_below(found.path if partition is None else os.path.dirname(found.path), folder)
+                seen = brokers[file.root] = _Seen(BrokerDirectory(file.root, file), is_below)
             seen.kinds.add(file.kind)
+            seen.is_listed |= partition is None
             if partition is not None and partition.state != TIERED:
                 seen.hold(Partition(files, seen.broker))
     for root, seen in brokers.items():
         yield _other(BROKER, folder, os.fsencode(root), tuple(seen.found()))
 
 
-class _Seen:
-    """What a task has listed of a log directory."""
+def _is_below(root: str, folder: Folder) -> bool:
+    """Whether some task lists a log directory itself: it is below the path, or is the path."""
+    return folder.top is not None and f"{root}/".startswith(f"{folder.top.rstrip('/')}/")
 
-    def __init__(self, broker: BrokerDirectory) -> None:
-        self.broker = broker
+
+class _Seen:
+    """What a task has listed of a log directory.
+
+    Attributes:
+        is_below: whether some task lists the directory itself. `is_listed`: whether this one does.
+    """
+
+    def __init__(self, broker: BrokerDirectory, is_below: bool) -> None:
+        self.broker, self.is_below = broker, is_below
+        self.is_listed = False
         self.kinds: set[str] = set()
         self._held: dict[tuple[str, int], frozenset[str]] = {}
 
@@ -251,8 +276,12 @@ class _Seen:
         self._held[name] = self._held.get(name, frozenset()) | {state_of(partition)}
 
     def found(self) -> FoundBroker:
-        """Of the checkpoints only what one task reads: the one that lists their folder."""
+        """Of the broker's small files only what one task reads: the one that lists their folder. Where none does, each
+        reads what identifies the directory."""
         broker = self.broker
+        if self.is_below and not self.is_listed:
+            content = DirectoryContent(root=broker.root, whole=False, held=self._held)
+            return FoundBroker(content, None, (), stopped=False)
         content = content_of(broker, self._held, whole=False)
         if "checkpoint" not in self.kinds:
             content = replace(content, named={})

@@ -26,7 +26,7 @@ KINDS, BESIDE = (".index", ".log", ".snapshot", ".timeindex"), ("leader-epoch-ch
 BROKERS, REPLICAS, SEGMENTS = 30, 3, 5
 #: Fleets: how many replicas, and bytes of a segment.
 FLEETS = ((300, 100), (3_000, 100), (30_000, 100), (30_000, 10**9))
-_URI, _ROOT = "s3://fleet", "fleet"
+URI, ROOT = "s3://fleet", "fleet"
 _KEYS_A_LIST = 1000
 _SMALL = 40
 
@@ -56,28 +56,28 @@ def plan(replicas: int, size: int) -> Plan:
     Args:
         replicas: number of replicas, of `SEGMENTS` segments each. `size`: of a segment, in bytes.
     """
-    listing = dict(_listing(replicas, size))
+    found = dict(listing(replicas, size))
     opened: list[str] = []
 
     def raw(self: remote.RemoteFile, path: str) -> io.BytesIO:
         opened.append(path)
-        return io.BytesIO(_content(path))
+        return io.BytesIO(content(path))
 
-    before = _peak()
+    before = peak()
     with (
-        mock.patch.object(remote, "_infos", return_value=listing),
-        mock.patch.object(remote, "_opened", return_value=(None, _ROOT)),
+        mock.patch.object(remote, "_infos", return_value=found),
+        mock.patch.object(remote, "_opened", return_value=(None, ROOT)),
         mock.patch.object(remote.RemoteFile, "raw", raw),
     ):
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        reader = SegmentReader(from_arrow_schema(RECORDS), SourceOptions({"path": _URI}))
+        reader = SegmentReader(from_arrow_schema(RECORDS), SourceOptions({"path": URI}))
         begun = time.process_time()
         tasks = reader.partitions()
         seconds = time.process_time() - begun
-    memory = _peak() - before
+    memory = peak() - before
     return Plan(
-        keys=sum(map(len, listing.values())),
+        keys=sum(map(len, found.values())),
         opened=len(opened),
         tasks=len(tasks),
         parts=sum(len(task.items) for task in tasks if isinstance(task, Task)),
@@ -87,13 +87,13 @@ def plan(replicas: int, size: int) -> Plan:
     )
 
 
-def _peak() -> int:
+def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _listing(replicas: int, size: int) -> Iterator[tuple[str, list[remote.FileTraits]]]:
+def listing(replicas: int, size: int) -> Iterator[tuple[str, list[remote.FileTraits]]]:
     for broker in range(BROKERS):
-        yield f"{_ROOT}/broker-{broker}", [remote.FileTraits("meta.properties", _SMALL, 1)]
+        yield f"{ROOT}/broker-{broker}", [remote.FileTraits("meta.properties", _SMALL, 1)]
     for number in range(replicas):
         segments = (
             remote.FileTraits(f"{1000 * segment:020}{kind}", size if kind == ".log" else _SMALL, 1)
@@ -101,10 +101,10 @@ def _listing(replicas: int, size: int) -> Iterator[tuple[str, list[remote.FileTr
             for kind in KINDS
         )
         files = [*segments, *(remote.FileTraits(name, _SMALL, 1) for name in BESIDE)]
-        yield f"{_ROOT}/broker-{number % BROKERS}/topic-{number // REPLICAS}-0", files
+        yield f"{ROOT}/broker-{number % BROKERS}/topic-{number // REPLICAS}-0", files
 
 
-def _content(path: str) -> bytes:
+def content(path: str) -> bytes:
     folder, _, name = path.rpartition("/")
     if name == "meta.properties":
         return b"version=1\ncluster.id=c\nnode.id=%d\n" % int(folder.rpartition("-")[2])

@@ -1,0 +1,141 @@
+"""`python -m tools.bench.fleet_plan`: what the plan of an audit or of a lake costs, by generated listings.
+
+Prints rows for the table of docs/spark.md. Workers list folders and read brokers' small files; the driver takes rows of
+these, and its memory is measured in a process of its own. A store answers at once.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import pyarrow as pa
+
+from kafkawire.logdir import remote
+from kafkawire.spark import fleet_listing
+from kafkawire.spark.replica_parts import PartSizing
+from kafkawire.spark.task_sizing import MOST_PLANNERS, TaskLimits
+from tools.bench import spark_plan
+
+_CHECKPOINTS = tuple(
+    f"{name}-checkpoint"
+    for name in ("cleaner-offset", "log-start-offset", "recovery-point-offset", "replication-offset")
+)
+_PART_BYTES = 64 << 20
+
+
+class FleetPlan(NamedTuple):
+    """What a plan costs.
+
+    Attributes:
+        lists, opened: requests: LISTs, and files that were opened, each with a HEAD and a GET.
+        reading, merging: numbers of tasks. `index_bytes`: of the index files of the shuffles between these.
+    """
+
+    lists: int
+    opened: int
+    reading: int
+    merging: int
+    index_bytes: int
+
+
+def plan(replicas: int, size: int, rows: Path) -> FleetPlan:
+    """List a fleet as workers do, and write the rows that the driver takes to a file.
+
+    Args:
+        replicas: number of replicas, of `spark_plan.SEGMENTS` segments each. `size`: of a segment, in bytes.
+    """
+    folders = dict(spark_plan.listing(replicas, size))
+    for broker in range(spark_plan.BROKERS):
+        folders[f"{spark_plan.ROOT}/broker-{broker}"] += [remote.FileTraits(name, 40, 1) for name in _CHECKPOINTS]
+    below: dict[str, list[str]] = {}
+    for folder in folders:
+        below.setdefault(folder.rpartition("/")[0], []).append(folder)
+    lists, opened = 0, 0
+
+    def infos(uri: str, path: str, *, deep: bool = True, must_exist: bool = False) -> dict[str, list[Any]]:
+        nonlocal lists
+        found = {one: folders[one] for one in (path, *(below.get(path, ()) if deep else ())) if one in folders}
+        lists += max(1, -(-sum(map(len, found.values())) // 1000))
+        return found
+
+    def folders_below(uri: str, path: str) -> list[str]:
+        nonlocal lists
+        found = below.get(path, [])
+        lists += max(1, -(-len(found) // 1000))
+        return found
+
+    def raw(self: remote.RemoteFile, path: str) -> io.BytesIO:
+        nonlocal opened
+        opened += 1
+        name = path.rpartition("/")[2]
+        return io.BytesIO(_checkpoint(path, replicas) if name in _CHECKPOINTS else spark_plan.content(path))
+
+    with (
+        mock.patch.object(remote, "_infos", infos),
+        mock.patch.object(remote, "folders_below", folders_below),
+        mock.patch.object(remote, "found_at", return_value=(True, spark_plan.ROOT)),
+        mock.patch.object(remote, "_opened", return_value=(None, spark_plan.ROOT)),
+        mock.patch.object(remote.RemoteFile, "raw", raw),
+    ):
+        found = (row for one in fleet_listing._folders(0, spark_plan.URI) for row in fleet_listing._rows_of(one))
+        with pa.OSFile(str(rows), "wb") as file, pa.ipc.new_stream(file, fleet_listing.LISTING) as stream:
+            for batch in fleet_listing.as_batches(_of_driver(found), fleet_listing.LISTING):
+                stream.write_batch(batch)
+    segments = spark_plan.SEGMENTS * replicas
+    sizing = PartSizing(_PART_BYTES, replicas, size * segments, segments)
+    listing = min(MOST_PLANNERS, 1 + replicas // 256)
+    parts, merges, judges = sizing.part_tasks, sizing.tasks, TaskLimits().reducers
+    index = 8 * (listing * parts + 2 * parts * merges + parts * judges)
+    return FleetPlan(lists, opened, parts, merges, index)
+
+
+def _of_driver(found: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    taken = (fleet_listing.BROKER, fleet_listing.METADATA, fleet_listing.UNREADABLE, fleet_listing.SIZE)
+    return (row for row in fleet_listing._with_size(found) if row[0] in taken)
+
+
+def _checkpoint(path: str, replicas: int) -> bytes:
+    broker = int(path.rpartition("/")[0].rpartition("-")[2])
+    held = [number // spark_plan.REPLICAS for number in range(replicas) if number % spark_plan.BROKERS == broker]
+    return "".join([f"0\n{len(held)}\n", *(f"topic-{number} 0 7\n" for number in held)]).encode()
+
+
+def driver(rows: Path) -> tuple[float, int]:
+    """Seconds of CPU and bytes of memory for what the driver takes of a listing."""
+    before, begun = spark_plan.peak(), time.process_time()
+    with pa.OSFile(str(rows)) as file:
+        found = fleet_listing.found_in(pa.ipc.open_stream(file).read_all())
+    assert found.size.replicas
+    return time.process_time() - begun, spark_plan.peak() - before
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        seconds, memory = driver(Path(sys.argv[1]))
+        print(f"{seconds:.1f} s | {memory / 1e6:.0f} MB |")
+        return
+    for replicas, size in spark_plan.FLEETS:
+        with tempfile.TemporaryDirectory() as folder:
+            rows = Path(folder, "rows")
+            found = plan(replicas, size, rows)
+            command = [sys.executable, "-m", "tools.bench.fleet_plan", str(rows)]
+            of_driver = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        segments = spark_plan.SEGMENTS * replicas
+        print(
+            f"| {segments:,} segments of {size:,} bytes in {replicas:,} replicas | {found.lists:,} | "
+            f"{2 * found.opened:,} | {(found.lists + 2 * found.opened) / segments:.1f} | {found.reading:,} | "
+            f"{found.merging:,} | {found.index_bytes / 1e9:.2f} GB | {of_driver}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
