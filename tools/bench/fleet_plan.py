@@ -1,16 +1,15 @@
 """`python -m tools.bench.fleet_plan`: what the plan of an audit or of a lake costs, by generated listings.
 
 Prints rows for the table of docs/spark.md. Workers list folders and read brokers' small files; the driver takes rows of
-these, and its memory is measured in a process of its own. A store answers at once.
+these. A store answers at once.
 """
 
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,12 +88,16 @@ def plan(replicas: int, size: int, rows: Path) -> FleetPlan:
         with pa.OSFile(str(rows), "wb") as file, pa.ipc.new_stream(file, fleet_listing.LISTING) as stream:
             for batch in fleet_listing.as_batches(_of_driver(found), fleet_listing.LISTING):
                 stream.write_batch(batch)
+    return FleetPlan(lists, opened, *tasks(replicas, size))
+
+
+def tasks(replicas: int, size: int) -> tuple[int, int, int]:
+    """The numbers of tasks that read and that merge, and the bytes of index files between them."""
     segments = spark_plan.SEGMENTS * replicas
     sizing = PartSizing(_PART_BYTES, replicas, size * segments, segments)
     listing = min(MOST_PLANNERS, 1 + replicas // 256)
     parts, merges, judges = sizing.part_tasks, sizing.tasks, TaskLimits().reducers
-    index = 8 * (listing * parts + 2 * parts * merges + parts * judges)
-    return FleetPlan(lists, opened, parts, merges, index)
+    return parts, merges, 8 * (listing * parts + 2 * parts * merges + parts * judges)
 
 
 def _of_driver(found: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -109,32 +112,42 @@ def _checkpoint(path: str, replicas: int) -> bytes:
 
 
 def driver(rows: Path) -> tuple[float, int]:
-    """Seconds of CPU and bytes of memory for what the driver takes of a listing."""
-    before, begun = spark_plan.peak(), time.process_time()
+    """Seconds of CPU, and bytes of memory at most, for what the driver takes of a listing."""
+    begun = time.process_time()
+    _taken(rows)
+    seconds = time.process_time() - begun
+    tracemalloc.start()
+    size = _taken(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return seconds, size + peak
+
+
+def _taken(rows: Path) -> int:
+    """Bytes of the table that the driver gets."""
     with pa.OSFile(str(rows)) as file:
-        found = fleet_listing.found_in(pa.ipc.open_stream(file).read_all())
+        table = pa.ipc.open_stream(file).read_all()
+    found = fleet_listing.found_in(table)
     assert found.size.replicas
-    return time.process_time() - begun, spark_plan.peak() - before
+    return int(table.nbytes)
 
 
 def main() -> None:
-    if len(sys.argv) > 1:
-        seconds, memory = driver(Path(sys.argv[1]))
-        print(f"{seconds:.1f} s | {memory / 1e6:.0f} MB |")
-        return
-    for replicas, size in spark_plan.FLEETS:
-        with tempfile.TemporaryDirectory() as folder:
-            rows = Path(folder, "rows")
-            found = plan(replicas, size, rows)
-            command = [sys.executable, "-m", "tools.bench.fleet_plan", str(rows)]
-            of_driver = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-        segments = spark_plan.SEGMENTS * replicas
-        print(
-            f"| {segments:,} segments of {size:,} bytes in {replicas:,} replicas | {found.lists:,} | "
-            f"{2 * found.opened:,} | {(found.lists + 2 * found.opened) / segments:.1f} | {found.reading:,} | "
-            f"{found.merging:,} | {found.index_bytes / 1e9:.2f} GB | {of_driver}",
-            flush=True,
-        )
+    with tempfile.TemporaryDirectory() as folder:
+        found: dict[int, tuple[FleetPlan, float, int]] = {}
+        for replicas, size in spark_plan.FLEETS:
+            if replicas not in found:
+                rows = Path(folder, str(replicas))
+                found[replicas] = plan(replicas, size, rows), *driver(rows)
+            listed, seconds, memory = found[replicas]
+            reading, merging, index_bytes = tasks(replicas, size)
+            segments = spark_plan.SEGMENTS * replicas
+            print(
+                f"| {segments:,} segments of {size:,} bytes in {replicas:,} replicas | {listed.lists:,} | "
+                f"{2 * listed.opened:,} | {(listed.lists + 2 * listed.opened) / segments:.1f} | {reading:,} | "
+                f"{merging:,} | {index_bytes / 1e9:.2f} GB | {seconds:.1f} s | {memory / 1e6:.0f} MB |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
