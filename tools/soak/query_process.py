@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafkawire.spark import register
+from kafkawire.spark import admission, register
 from kafkawire.spark.session import QUICK_START, local_session
 
 if TYPE_CHECKING:
@@ -60,8 +60,14 @@ def session_settings(query: Query) -> dict[str, str]:
 
 
 def trigger(spark: SparkSession, query: Query) -> None:
-    """Append all that is there, and return when it is committed."""
-    table = f"{query.folder}/table"
+    """Append all that is there, and return when it is committed. With PySpark 4.1 a run is one micro-batch, and after a
+    restart the one that was not committed: there it takes runs until nothing is left."""
+    while _run(spark, query) and admission.limits is None:
+        pass
+
+
+def _run(spark: SparkSession, query: Query) -> bool:
+    """Run the query, and return whether it read anything."""
     read = spark.readStream.format("kafka_segment").options(**query.options)
     rows = read.load().selectExpr("CAST(value AS STRING) AS value", "error")
     write = rows.writeStream.option("checkpointLocation", f"{query.folder}/checkpoint").trigger(availableNow=True)
@@ -69,8 +75,9 @@ def trigger(spark: SparkSession, query: Query) -> None:
         spark.sql(f"CREATE TABLE IF NOT EXISTS {_TABLE} (value STRING, error STRING) USING iceberg")
         running = write.toTable(_TABLE)
     else:
-        running = write.format(query.format).start(table)
+        running = write.format(query.format).start(f"{query.folder}/table")
     running.awaitTermination()
+    return any(progress.numInputRows for progress in running.recentProgress)
 
 
 def rows(spark: SparkSession, query: Query) -> list[list[Any]]:
