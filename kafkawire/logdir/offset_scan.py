@@ -12,19 +12,13 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from kafkawire.logdir.offset_gap import OffsetGap
 from kafkawire.records.array_types import Bools, Int64
 
 #: As `LogOffsets.following`: the log begins here.
 LOG_BEGINS = -(1 << 62)
 #: As `intact_from`: the offsets of which none is missing began before the part; where, is not known yet.
 BEFORE = -1
-
-
-class OffsetGap(msgspec.Struct, frozen=True, order=True):
-    """Offsets `[start, end)` that could not be read; `end` is None where nothing readable follows."""
-
-    start: int
-    end: int | None = None
 
 
 class Steps(NamedTuple):

@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 
 from kafkawire import rows
-from kafkawire.logdir.offset_scan import OffsetGap
+from kafkawire.logdir.offset_gap import OffsetGap
 from kafkawire.messages import TransactionLogValue
 
 TRANSACTION_STATE = "__transaction_state"

@@ -15,7 +15,8 @@ import numpy as np
 
 from kafkawire import logdir, rows
 from kafkawire.logdir.located_file import known_size
-from kafkawire.logdir.offset_scan import BEFORE, OffsetGap
+from kafkawire.logdir.offset_gap import OffsetGap
+from kafkawire.logdir.offset_scan import BEFORE
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import CONTROL_TYPES
 from kafkawire.records.control import ABORT, COMMIT

@@ -13,7 +13,8 @@ import numpy as np
 
 from kafkawire import rows
 from kafkawire.logdir import LogFile
-from kafkawire.logdir.offset_scan import LOG_BEGINS, LogOffsets, OffsetGap, OffsetScan
+from kafkawire.logdir.offset_gap import OffsetGap
+from kafkawire.logdir.offset_scan import LOG_BEGINS, LogOffsets, OffsetScan
 from kafkawire.logdir.splits import pieces
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int8, Int32, Int64

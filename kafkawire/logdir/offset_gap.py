@@ -1,0 +1,12 @@
+"""`OffsetGap`: offsets that could not be read. Apart from the scan that finds them, which needs NumPy."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class OffsetGap(msgspec.Struct, frozen=True, order=True):
+    """Offsets `[start, end)` that could not be read; `end` is None where nothing readable follows."""
+
+    start: int
+    end: int | None = None
