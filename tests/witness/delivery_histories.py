@@ -452,8 +452,12 @@ class DeliveryHistory:
 
     # What they leave -----------------------------------------------------------------------------------------------
 
-    def capture(self, *, drops: float) -> tuple[bytes, dict[tuple[str, int], int]]:
-        """The capture; and the number of each exchange by its client's address and correlation id."""
+    def capture(self, *, drops: float, begins: int = 0) -> tuple[bytes, dict[tuple[str, int], int]]:
+        """The capture; and the number of each exchange by its client's address and correlation id.
+
+        Args:
+            drops: the share of packets that are not in it. begins: the first exchange that is.
+        """
         talks: dict[int, Conversation] = {}
         order: list[bytes] = []
         numbers: dict[tuple[str, int], int] = {}
@@ -465,7 +469,7 @@ class DeliveryHistory:
             numbers[f"{address[0]}:{address[1]}", correlation] = number
             for body, speak in ((request, talk.request), (response, talk.response)):
                 speak(body, version=version, correlation_id=correlation)
-                order.extend(talk.packets if self.random.random() >= drops else ())
+                order.extend(talk.packets if self.random.random() >= drops and number >= begins else ())
                 talk.packets.clear()
         return pcap(map(ethernet, order)), numbers
 
