@@ -44,7 +44,9 @@ class ShareHistory:
     def take(self, step: Step) -> None:
         """Take the next step."""
         if not self.steps:
-            self.from_start = step.restarted or step.record.value is None
+            # Of a log whose front was removed, one that is not numbered 0 is an administrator's reset.
+            reset = step.first_seen and step.after is not None and step.after.snapshot_epoch > 0
+            self.from_start = (step.restarted or step.record.value is None) and not reset
             self.first_offset = step.record.offset
         self.steps += 1
         before, after = step.before, step.after

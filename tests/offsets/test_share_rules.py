@@ -198,6 +198,13 @@ def test_an_offset_that_was_set_back_explains_a_second_copy(fault: Fault, violat
     assert (tally.violated, tally.not_checkable) == (violated, 1 - violated)
 
 
+def test_a_log_that_begins_with_a_reset_does_not_begin_with_the_group() -> None:
+    """Its coordinator removed the records before; a group's own first record has the number 0."""
+    reset = histories(records((("begin", 60, 7, 11, 0, ()),)), "workers", from_start=False)[KEY]
+    begun = histories(records((BEGIN,)), "workers", from_start=False)[KEY]
+    assert (reset.from_start, begun.from_start) == (False, True)
+
+
 # Recorded -------------------------------------------------------------------------------------------------------------
 
 
