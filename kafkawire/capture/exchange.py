@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from kafkawire.messages import REGISTRY
 from kafkawire.rows import Exchange
@@ -23,6 +23,7 @@ class CapturedExchange(msgspec.Struct, frozen=True, kw_only=True):
         row: the row that is printed.
         request, response: the messages, if they were decoded and `keep` is set.
         request_frame, response_frame: the whole frames without their size prefixes, if `keep` is set.
+        span: its span as JSON with its weight (`otlp.export`), None for what has none; unset: not made yet.
     """
 
     row: Exchange
@@ -30,6 +31,7 @@ class CapturedExchange(msgspec.Struct, frozen=True, kw_only=True):
     response: Message | None = None
     request_frame: bytes | None = None
     response_frame: bytes | None = None
+    span: tuple[bytes, int] | UnsetType | None = UNSET
 
     @property
     def version(self) -> int:
@@ -44,7 +46,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     `keep_messages`: both messages. `live`: an exchange that takes
     long does not hold back later ones. `lines`: exchanges may be lines of JSON, as text. `columns`: exchanges may be
     Arrow arrays, in which this function writes bodies. `registry`: the messages. `ports`: TCP ports of brokers.
-    `statistics`: exchanges may be counted only.
+    `statistics`: exchanges may be counted only. `spans`: they may be spans of OpenTelemetry.
     """
 
     body: bool = False
@@ -61,6 +63,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     ports: frozenset[int] = frozenset()
     statistics: bool = False
     keep_messages: frozenset[int] = frozenset()
+    spans: bool = False
 
     def row(self, **fields: Any) -> Exchange:
         """A row without bodies: they are None if bodies were requested, else unset."""

@@ -81,6 +81,10 @@ class FrameDecoder:
         self.options = options
         self._selector = selector
         self._names = set() if selector is None else selector.names
+        if options.spans:
+            from kafkawire.capture.otlp import NAMES
+
+            self._names |= NAMES
         self.recognizer = Recognizer(options.registry, options.ports)
         self._registry = options.registry
         self._no_body = None if options.body else UNSET
@@ -205,6 +209,10 @@ class FrameDecoder:
     def _name_codes(self, cls: type[Message]) -> list[bytes]:
         """What the native engine finds in a message, for the selection and for statistics."""
         others = producer_codes(cls) if self.options.statistics else {}
+        if self.options.spans:
+            from kafkawire.capture.otlp import partition_codes
+
+            others |= partition_codes(cls)
         return name_codes(cls, self._names, others) if self._names or others else []
 
     def _is_shown_unchanged(self, cls: type[Message]) -> bool:

@@ -57,6 +57,8 @@ class NamedEntities(msgspec.Struct):
                 self.transactional_ids.add(value.decode("utf-8", "surrogateescape"))
             elif what in (PRODUCER_ID, PRODUCER):
                 self.producer_ids.add(int.from_bytes(value[:8], signed=True))
+            elif what == GROUP:
+                self.groups.add(value.decode("utf-8", "surrogateescape"))
         self.producer_ids.discard(-1)
         return self
 
@@ -67,7 +69,9 @@ class NamedEntities(msgspec.Struct):
 
 
 #: What the native engine finds in messages (`native/src/json/names.rs`).
-TOPIC, TOPIC_ID, TRANSACTIONAL_ID, PRODUCER_ID, PRODUCER, NAMED_TOPIC_ID, PRODUCER_EPOCH = range(1, 8)
+TOPIC, TOPIC_ID, TRANSACTIONAL_ID, PRODUCER_ID, PRODUCER, NAMED_TOPIC_ID, PRODUCER_EPOCH, GROUP, PARTITION = range(
+    1, 10
+)
 
 
 def name_codes(cls: type[Message], wanted: Iterable[int], others: Mapping[str, int]) -> list[bytes]:
@@ -79,7 +83,7 @@ def name_codes(cls: type[Message], wanted: Iterable[int], others: Mapping[str, i
         wanted: the codes that count, the others are 0.
         others: codes of further fields, by their names.
     """
-    of_type = {"topicName": TOPIC, "transactionalId": TRANSACTIONAL_ID, "producerId": PRODUCER_ID}
+    of_type = {"topicName": TOPIC, "transactionalId": TRANSACTIONAL_ID, "producerId": PRODUCER_ID, "groupId": GROUP}
     codes = {*wanted}
     tells = tells_topic_ids(cls)
 

@@ -27,7 +27,7 @@ from kafkawire.capture.selection import Selector
 from kafkawire.capture.statistics import SHORTEST_MS, WIDTH
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk
-from kafkawire.capture.tracker import Ends, FoundExchanges, LinesOfExchanges, StatisticsOfExchanges
+from kafkawire.capture.tracker import Ends, FoundExchanges, LinesOfExchanges, SpansOfExchanges, StatisticsOfExchanges
 from kafkawire.kafka_errors import error_name
 from kafkawire.rows import Exchange
 
@@ -91,7 +91,7 @@ class NativeTracker:
         selector: Selector | None = None,
     ) -> None:
         options = decoder.options
-        self._file, self._body = file, options.body
+        self._file, self._body, self._spans = file, options.body, options.spans
         self._summary = summary
         batch = None
         if columns:
@@ -105,6 +105,7 @@ class NativeTracker:
                 options.keep or bool(options.keep_requests),
                 options.keep
                 or bool(options.keep_requests or options.keep_messages)
+                or options.spans
                 or (selector is not None and selector.looks_inside),
                 decoder.writes_text,
                 options.payloads,
@@ -155,6 +156,8 @@ class NativeTracker:
                 yield LinesOfExchanges(*found)
             elif len(found) == 4:
                 self._summary.problem(*found[:2])
+            elif self._spans:
+                yield SpansOfExchanges(*found)
             elif len(found) == 5:
                 yield StatisticsOfExchanges(*found[:3])
             else:
@@ -191,7 +194,7 @@ class _ExchangeHandler:
         self._decoder = decoder
         self._selector = selector
         self._keep = decoder.options.keep
-        self._inside = self._keep or (selector is not None and selector.looks_inside)
+        self._inside = self._keep or decoder.options.spans or (selector is not None and selector.looks_inside)
         self._keep_messages = decoder.options.keep_messages
         self._keep_requests = decoder.options.keep_requests | self._keep_messages
         self._encode = decoder.options.columns
@@ -208,6 +211,11 @@ class _ExchangeHandler:
         self.cut_response = decoder.cut_response
         self.error_name = error_name
         self.is_text = is_text
+        self.spans = None
+        if decoder.options.spans:
+            from kafkawire.capture.otlp import SpanWriter
+
+            self.spans = SpanWriter(), file.encode("utf-8", "replace").decode()
 
     def owned(self, key: Ends) -> bool:
         return self._owns is None or self._owns(key)

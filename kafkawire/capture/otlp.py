@@ -9,17 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from kafkawire.capture.exchange import CapturedExchange
-from kafkawire.capture.kafka_fields import kafka_name
-from kafkawire.capture.named_entities import NamedEntities
+from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of
+from kafkawire.capture.named_entities import GROUP, NAMED_TOPIC_ID, PARTITION, TOPIC, TOPIC_ID, NamedEntities
 from kafkawire.capture.topic_names import TopicNames
+from kafkawire.capture.tracker import FoundExchanges, SpansOfExchanges
 from kafkawire.rows import Exchange
 from kafkawire.wire.json_form import uuid_text
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message
+
+#: What the native engine finds in messages for spans.
+NAMES = {TOPIC, TOPIC_ID, NAMED_TOPIC_ID, GROUP}
 
 #: Limits of one message: spans, and characters of their attributes.
 _MOST_SPANS, _MOST_CHARACTERS = 500, 1 << 20
@@ -61,24 +71,20 @@ class TraceExport(msgspec.Struct, frozen=True, rename="camel"):
     resource_spans: list[Json]
 
 
-def export(exchanges: Iterable[CapturedExchange], *, version: str, live: bool = False) -> Iterator[TraceExport]:
+def export(exchanges: Iterable[FoundExchanges], *, version: str, live: bool = False) -> Iterator[TraceExport]:
     """The spans of exchanges, in messages of at most 500 spans and about a mebibyte.
 
     Args:
-        exchanges: in their order, with their messages (`keep` of `capture.read`). Rows without a request and a response
-            are problems, not exchanges, and have no span.
+        exchanges: in their order, with their messages (`keep` of `capture.read`), or as spans. Rows without a request
+            and a response are problems, not exchanges, and have no span.
         version: of the instrumentation scope.
         live: a message for each span, as soon as its exchange is complete.
     """
-    spans = _Spans()
-    batch: list[Json] = []
+    batch: list[msgspec.Raw] = []
     size = 0
-    for matched in exchanges:
-        span = spans.span(matched)
-        if span is None:
-            continue
-        batch.append(span)
-        size += sum(len(each["key"]) + len(str(each["value"])) for each in span["attributes"]) + len(span["name"])
+    for span, weight in _weighed(exchanges):
+        batch.append(msgspec.Raw(span))
+        size += weight
         if live or len(batch) >= _MOST_SPANS or size >= _MOST_CHARACTERS:
             yield _message(batch, version)
             batch, size = [], 0
@@ -86,21 +92,68 @@ def export(exchanges: Iterable[CapturedExchange], *, version: str, live: bool = 
         yield _message(batch, version)
 
 
-def _message(spans: list[Json], version: str) -> TraceExport:
+def _weighed(exchanges: Iterable[FoundExchanges]) -> Iterator[tuple[bytes, int]]:
+    """Spans as JSON, with their weights."""
+    writer = SpanWriter()
+    for found in exchanges:
+        if isinstance(found, SpansOfExchanges):
+            yield from zip(found.spans, found.weights, strict=True)
+        elif isinstance(found, CapturedExchange):
+            span = writer.written(found) if found.span is UNSET else found.span
+            if span is not None:
+                yield span
+
+
+def _message(spans: list[msgspec.Raw], version: str) -> TraceExport:
     scope = {"name": "kafkawire", "version": version}
     resource = {"attributes": _attributes({"service.name": "kafkawire"})}
     return TraceExport([{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}])
 
 
-class _Spans:
-    """Turns exchanges into spans. It learns the names of topics from responses."""
+class SpanWriter:
+    """Turns exchanges into spans. It learns the names of topics from responses.
+
+    The native engine (`native/src/capture/spans.rs`) writes spans of what is plain, and asks `digest` and `topic`.
+    """
 
     def __init__(self) -> None:
         self._topics = TopicNames()
-        self._last = ""
+        self._last = b""
         self._repeated = 0
 
-    def span(self, matched: CapturedExchange) -> Json | None:
+    def learn(self, name: bytes, topic_id: bytes) -> None:
+        """Takes the name of a topic from a response, as on the wire."""
+        self._topics.add(UUID(bytes=topic_id), name.decode("utf-8", "surrogateescape"))
+
+    def topic(self, topic_id: bytes) -> tuple[bool, bytes]:
+        """Whether the name of an id is known, and the name or the id's text."""
+        found = UUID(bytes=topic_id)
+        name = self._topics.name_of(found)
+        return name is not None, (name or uuid_text(found)).encode("utf-8", "surrogateescape")
+
+    def with_span(self, matched: CapturedExchange, names: list[tuple[int, bytes]]) -> CapturedExchange:
+        """The exchange with its span. `names`: what the engine found in a request or a response that is no object."""
+        for (_, name), (what, topic_id) in pairwise(names):
+            if what == NAMED_TOPIC_ID:
+                self.learn(name, topic_id)
+        return replace(matched, span=self.written(matched, names))
+
+    def written(self, matched: CapturedExchange, names: Iterable[tuple[int, bytes]] = ()) -> tuple[bytes, int] | None:
+        """The span of an exchange as JSON, with its weight; None where it has none."""
+        span = self.span(matched, [*names])
+        if span is None:
+            return None
+        weight = sum(len(each["key"]) + len(str(each["value"])) for each in span["attributes"]) + len(span["name"])
+        return msgspec.json.encode(span), weight
+
+    def digest(self, identity: bytes) -> str:
+        """Hexadecimal digits that identify an exchange, whatever the selection and the file's name."""
+        # Equal ones, in one packet, are neighbours.
+        self._repeated = self._repeated + 1 if identity == self._last else 0
+        self._last = identity
+        return sha256(identity + (str(self._repeated).encode() if self._repeated else b"")).hexdigest()
+
+    def span(self, matched: CapturedExchange, names: list[tuple[int, bytes]]) -> Json | None:
         row = matched.row
         self._topics.learn(matched.response)
         start = row.response_time_ns if row.time_ns is None else row.time_ns
@@ -108,9 +161,9 @@ class _Spans:
             return None
         end = start if row.response_time_ns is None else max(start, row.response_time_ns)
         operation = row.api or "unknown"
-        attributes = {**self._attributes_of(matched), **_attributes_of_row(row, operation)}
+        attributes = {**self._attributes_of(matched, names), **_attributes_of_row(row, operation)}
         destination = attributes.get("messaging.destination.name")
-        digest = self._digest(row)
+        digest = self.digest(repr([getattr(row, name) for name in _IDENTITY]).encode())
         span: Json = {
             "traceId": digest[:32],
             "spanId": digest[32:48],
@@ -125,18 +178,10 @@ class _Spans:
             span["status"] = {"code": _ERROR_STATUS, "message": errors}
         return span
 
-    def _digest(self, row: Exchange) -> str:
-        """Hexadecimal digits that identify an exchange, whatever the selection and the file's name."""
-        identity = repr([getattr(row, name) for name in _IDENTITY])
-        # Equal ones, in one packet, are neighbours.
-        self._repeated = self._repeated + 1 if identity == self._last else 0
-        self._last = identity
-        return sha256(f"{identity}{self._repeated or ''}".encode()).hexdigest()
-
-    def _attributes_of(self, matched: CapturedExchange) -> Json:
+    def _attributes_of(self, matched: CapturedExchange, names: list[tuple[int, bytes]]) -> Json:
         """What the messages name, where it is one: topic, partition, consumer group."""
-        found = NamedEntities()
-        partitions: set[int] = set()
+        found = NamedEntities().add_values(names)
+        partitions = {int.from_bytes(value, signed=True) for what, value in names if what == PARTITION}
         for message in (matched.request, matched.response):
             if message is not None:
                 found.add(message, matched.version)
@@ -191,6 +236,13 @@ def _partitions(message: Any) -> set[int]:
         return set()
     topics, partitions, number = places
     return {getattr(part, number) for topic in getattr(message, topics) for part in getattr(topic, partitions)}
+
+
+def partition_codes(cls: type[Message]) -> dict[str, int]:
+    """The fields of a message that are numbers of partitions, for the native engine."""
+    *_, number = _PARTITIONS.get(kafka_name_of(cls) or "", ("",))
+    fields = (field for struct in cls.codec.classes for field in struct.spec.fields)
+    return {field.name: PARTITION for field in fields if field.attribute == number}
 
 
 def _address(end: str | None) -> tuple[str | None, int | None]:

@@ -244,6 +244,7 @@ def read_with(
     keep_requests: Iterable[int] = (),
     keep_messages: Iterable[int] = (),
     statistics: bool = False,
+    spans: bool = False,
     selection: ExchangeSelection = ExchangeSelection(),  # noqa: B008  # a frozen value
     owns: Callable[[Ends], bool] | None = None,
     size: int | None = None,
@@ -264,6 +265,8 @@ def read_with(
         keep_requests, keep_messages: api keys of requests, and of requests and responses, that it yields, where `keep`
             is not set.
         statistics: `Exchanges.found` may yield exchanges that are only counted (`StatisticsOfExchanges`).
+        spans: as `lines`, but as spans (`SpansOfExchanges`), for `otlp.export`; without the native engine the exchanges
+            have their messages.
         owns: returns whether the exchanges of a connection are wanted, given its two ends, (address, port) each, the
             smaller first. The frames of other connections are not decoded. Several readers of one file that share its
             connections yield together what one reader yields; they number connections alike.
@@ -279,7 +282,7 @@ def read_with(
         records,
         payloads,
         show_secrets,
-        keep or (selection.looks_inside and native is None),
+        keep or ((spans or selection.looks_inside) and native is None),
         live or bool(follow),
         lines,
         columns,
@@ -288,6 +291,7 @@ def read_with(
         rules.kafka,
         statistics,
         frozenset(keep_messages),
+        spans and not keep and native is not None,
     )
     paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else [*keylog]
     if paths:

@@ -46,10 +46,16 @@ class TopicNames:
         new = False
         attribute = None if response is None else TELLING_TOPICS.get(kafka_name(response) or "")
         for topic in getattr(response, attribute) if attribute else ():
-            if topic.name and topic.topic_id != _NO_ID:
-                new = new or self._names.get(topic.topic_id) != topic.name
-                self._names[topic.topic_id] = topic.name
-        while len(self._names) > _MOST_TOPICS:
+            new = self.add(topic.topic_id, topic.name) or new
+        return new
+
+    def add(self, topic_id: UUID, name: str | None) -> bool:
+        """Takes the name of a topic, if there are both; whether it is new."""
+        if not name or topic_id == _NO_ID:
+            return False
+        new = self._names.get(topic_id) != name
+        self._names[topic_id] = name
+        if len(self._names) > _MOST_TOPICS:
             self._names.popitem(last=False)
         return new
 

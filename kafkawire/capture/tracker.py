@@ -58,8 +58,16 @@ class StatisticsOfExchanges(msgspec.Struct, frozen=True, eq=False):
     uses: list[Any]
 
 
+class SpansOfExchanges(msgspec.Struct, frozen=True, gc=False):
+    """Exchanges as spans (`otlp.export`). `count`: their number; `spans`: each as JSON; `weights`: of each."""
+
+    count: int
+    spans: list[bytes]
+    weights: list[int]
+
+
 #: What a tracker gives.
-FoundExchanges = CapturedExchange | LinesOfExchanges | ColumnsOfExchanges | StatisticsOfExchanges
+FoundExchanges = CapturedExchange | LinesOfExchanges | ColumnsOfExchanges | StatisticsOfExchanges | SpansOfExchanges
 
 
 class PacketTracker(Protocol):

@@ -197,7 +197,8 @@ def capture(
                     show_secrets=show_secrets,
                     follow=follow and (lambda: not ended()),
                     live=file == "-" and backend.native is not None,
-                    keep=frames is not None or spans,
+                    keep=frames is not None,
+                    spans=spans,
                     keep_messages=TIMELINE_APIS if timeline is not None else (),
                     lines=lines and exchanges_only,
                     columns=json_bytes if columns and exchanges_only else None,
@@ -232,7 +233,7 @@ def capture(
             from kafkawire import __version__
             from kafkawire.capture.otlp import export
 
-            return export(_single(written()), version=__version__, live=live)
+            return export(written(), version=__version__, live=live)
         if stats:
             return _statistics(written())
         if old is not None:

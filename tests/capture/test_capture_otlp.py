@@ -12,8 +12,12 @@ from uuid import UUID
 import msgspec
 import pytest
 
+import kafkawire
 from kafkawire import capture, records
+from kafkawire.capture import CapturedExchange
 from kafkawire.capture.otlp import TraceExport, export
+from kafkawire.capture.reader import read_with
+from kafkawire.capture.tracker import SpansOfExchanges
 from kafkawire.messages import (
     FetchRequest,
     FetchResponse,
@@ -31,6 +35,8 @@ from kafkawire.messages.metadata_response import MetadataResponseTopic
 from kafkawire.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
 from kafkawire.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
+from kafkawire.wire.message import Message
+from tests.capture.test_capture_native_tracker import CLIENTS
 from tests.capture.wiretap import Conversation, ask, ethernet, pcap
 
 PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
@@ -43,8 +49,8 @@ def exports(talk: Conversation | Path, **options: Any) -> list[TraceExport]:
 
 
 def spans(found: list[TraceExport]) -> Iterator[dict[str, Any]]:
-    for message in found:
-        for resource in message.resource_spans:
+    for message in msgspec.json.decode(msgspec.json.encode(found)):
+        for resource in message["resourceSpans"]:
             for scope in resource["scopeSpans"]:
                 yield from scope["spans"]
 
@@ -62,7 +68,7 @@ def parsed(found: list[TraceExport]) -> list[Any]:
     out = []
     for message in found:
         line = msgspec.json.decode(msgspec.json.encode(message))
-        for span in spans([msgspec.convert(line, TraceExport)]):
+        for span in spans([message]):
             assert (len(span["traceId"]), len(span["spanId"])) == (32, 16)
         for scope in line["resourceSpans"][0]["scopeSpans"]:
             for span in scope["spans"]:
@@ -208,3 +214,61 @@ def test_bytes_of_no_exchange_have_no_span() -> None:
     problems = [row for row in rows if row.request_bytes is None and row.response_bytes is None]
     assert problems
     assert len(list(spans(exports(talk)))) == len(rows) - len(problems)
+
+
+# The native engine ---------------------------------------------------------------------------------------------------
+
+
+SELECTIONS = {
+    "all": capture.ExchangeSelection(),
+    "topic": capture.ExchangeSelection(topics=("orders",)),
+    "client": capture.ExchangeSelection(client_ids=("c",)),
+    "errors": capture.ExchangeSelection(errors=True),
+}
+
+
+def alike(data: bytes, selection: capture.ExchangeSelection) -> tuple[int, int]:
+    """Asserts that the engine's spans are Python's. Gives how many it wrote, and how many were left to Python."""
+    expected = capture.read(BytesIO(data), keep=True, selection=selection)
+    reading = read_with(BytesIO(data), spans=True, selection=selection)
+    found = list(reading.found())
+    assert msgspec.json.encode([*export(found, version="1")]) == msgspec.json.encode(
+        [*export(expected.matched(), version="1")]
+    )
+    assert reading.summary == expected.summary
+    return (
+        sum(each.count for each in found if isinstance(each, SpansOfExchanges)),
+        sum(isinstance(each, CapturedExchange) for each in found),
+    )
+
+
+@pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_the_engine_writes_the_spans_of_python(name: str) -> None:
+    written, _ = alike(PCAP.read_bytes(), SELECTIONS[name])
+    alike(pcap(CLIENTS), SELECTIONS[name])
+    if name == "all":
+        assert written > 100
+
+
+@pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")
+@pytest.mark.parametrize("text", ["orders", "it's", '"', "\\", "\x1b[2J", "\x7f", "ü", ""])
+def test_text_of_any_kind_and_names_of_ids_are_those_of_python(text: str) -> None:
+    topic = MetadataResponseTopic(name=text, topic_id=ORDERS)
+    later = MetadataResponseTopic(name="later", topic_id=ORDERS)
+    calls: list[tuple[Message, Message, int]] = [
+        (produce(ORDERS), ProduceResponse(), 13),  # before its name is known
+        (MetadataRequest(), MetadataResponse(topics=(topic,)), 12),
+        (produce(ORDERS), ProduceResponse(), 13),
+        (HeartbeatRequest(group_id=text), HeartbeatResponse(error_code=27), 4),
+        (MetadataRequest(), MetadataResponse(topics=(later, later)), 12),
+        (produce(ORDERS), ProduceResponse(), 13),
+    ]
+    talk = Conversation()
+    for number, (request, response, version) in enumerate(calls):
+        talk.request(request, version=version, correlation_id=number)
+        talk.response(response, version=version, correlation_id=number)
+    talk.request(produce(ORDERS), version=13, correlation_id=99)  # without a response: it has a problem
+    written, left = alike(pcap(map(ethernet, talk.packets)), capture.ExchangeSelection())
+    assert written
+    assert left

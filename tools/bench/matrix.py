@@ -160,8 +160,6 @@ further sink of that walk jsonl took 5 to 40 % more.
 What is above its gate, by profile:
 
 - `capture` as Parquet: pyarrow takes 0.13 s to write it; most of the rest are the imports of pyarrow and NumPy.
-- `--format otlp-json`: a span needs what messages name, and is made in Python of whole messages: 39 % of the time goes
-  to reading them, 51 % to what is made of them.
 - `--timeline`: all messages are read in Python (80 % of the time), since ids are learned from responses as they
   come."""
 

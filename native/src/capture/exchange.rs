@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::stream::Moment;
-use crate::json::names::Names;
+use crate::json::names::{Named, Names};
 use crate::json::Counts;
 
 /// What all rows of a connection have in common: Python's `(number, client, broker)`, and the same as JSON, the file's
@@ -94,6 +94,10 @@ impl Exchange {
 
     /// What was named in the parts that were read here.
     pub fn names(&self) -> Names {
+        self.each_name().cloned().collect()
+    }
+
+    pub fn each_name(&self) -> impl Iterator<Item = &(Named, Vec<u8>)> {
         let asked = match &self.asked {
             RequestContent::Read { names, .. } => &names[..],
             _ => &[],
@@ -102,7 +106,7 @@ impl Exchange {
             ResponseContent::Read { names, .. } => &names[..],
             _ => &[],
         };
-        asked.iter().chain(answered).cloned().collect()
+        asked.iter().chain(answered)
     }
 
     pub fn time_ns(&self) -> Option<i64> {

@@ -18,6 +18,7 @@ mod recognition;
 mod segment;
 mod selection;
 mod sequencer;
+mod spans;
 mod statistics;
 mod stream;
 mod tls;
@@ -41,6 +42,7 @@ use ordered::Ordered;
 use segment::{plain, End, Segment, SYN};
 use selection::Selection;
 use sequencer::Sequencer;
+use spans::Spans;
 use statistics::GroupedStatistics;
 use stream::Moment;
 
@@ -87,6 +89,8 @@ pub struct Tracker {
     columns: Option<ExchangeColumns>,
     /// What they are only counted in, if they are.
     statistics: Option<GroupedStatistics>,
+    /// Those that become spans, if they do.
+    spans: Option<Spans>,
     /// Exchanges since the last `ready` that are not selected.
     passed: usize,
     ready: Vec<Py<PyAny>>,
@@ -245,6 +249,7 @@ impl Tracker {
         selection: Option<Selection>,
         as_statistics: Option<(f64, f64)>,
     ) -> PyResult<Self> {
+        let spans: Option<(Py<PyAny>, String)> = handler.getattr(py, "spans")?.extract(py)?;
         Ok(Tracker {
             context: Context::new(py, handler, options, Sequencer::new(order.0, order.1, order.2), selection)?,
             weighed: limits.every_bytes,
@@ -258,6 +263,7 @@ impl Tracker {
             as_lines,
             columns: as_columns.map(ExchangeColumns::new),
             statistics: as_statistics.map(GroupedStatistics::new),
+            spans: spans.map(|(writer, file)| Spans::new(writer, file)),
             passed: 0,
             ready: Vec::new(),
             lines: Vec::new(),
@@ -338,7 +344,8 @@ impl Tracker {
     }
 
     /// The exchanges that came in order since the last call: `CapturedExchange`, or a number of them with their lines or
-    /// columns; of one that is not selected its problem and packet, in a tuple of four.
+    /// columns, or in a tuple of three with their spans; of one that is not selected its problem and packet, in a tuple of
+    /// four.
     fn ready<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         if self.statistics.is_none() {
             self.flush(py)?;

@@ -33,6 +33,10 @@ impl Tracker {
                 }
                 continue;
             }
+            if self.spans.is_some() {
+                self.make_span(py, exchange)?;
+                continue;
+            }
             if self.as_lines && exchange.line(py, &mut self.context, &mut self.lines)? {
                 self.count += 1;
                 continue;
@@ -54,11 +58,18 @@ impl Tracker {
     /// An exchange of which Python has read something, and which it selects or not.
     fn choose(&mut self, py: Python<'_>, exchange: Box<Exchange>, ends: bool) -> PyResult<()> {
         let names = exchange.names();
+        let told = self.spans.is_some().then(|| names.clone());
         let row = exchange.into_python(py, &self.context)?;
         let (selected, problem) = self.context.chosen(py, &row, names)?;
         if !selected {
             self.passed += 1;
             return problem.map_or(Ok(()), |(problem, packet)| self.count_problem(py, &problem, packet));
+        }
+        if let Some((spans, names)) = self.spans.as_ref().zip(told) {
+            let row = spans.with_span(py, &row, names)?;
+            self.flush(py)?;
+            self.ready.push(row);
+            return Ok(());
         }
         if let Some(columns) = self.columns.as_mut().filter(|_| ends) {
             columns.push_row(py, &self.context, row)?;
@@ -67,6 +78,20 @@ impl Tracker {
         self.flush(py)?;
         self.flush_columns(py)?;
         self.ready.push(row);
+        Ok(())
+    }
+
+    /// The span of an exchange; with its row, where Python makes it.
+    fn make_span(&mut self, py: Python<'_>, exchange: Box<Exchange>) -> PyResult<()> {
+        let Some(spans) = &mut self.spans else { return Ok(()) };
+        if !spans.push(py, &mut self.context, &exchange)? {
+            let names = exchange.names();
+            let row = spans.with_span(py, &exchange.into_python(py, &self.context)?, names)?;
+            self.flush(py)?;
+            self.ready.push(row);
+        } else if spans.is_full() {
+            self.flush(py)?;
+        }
         Ok(())
     }
 
@@ -97,6 +122,9 @@ impl Tracker {
             self.ready.push(lines.into_any().unbind());
             self.lines.clear();
             self.count = 0;
+        }
+        if let Some(spans) = &mut self.spans {
+            self.ready.extend(spans.take(py)?.map(Bound::unbind));
         }
         if let Some(statistics) = &mut self.statistics {
             self.ready.extend(statistics.take(py, &mut self.context, false)?.map(Bound::unbind));

@@ -18,6 +18,9 @@ pub const PRODUCER: Named = 5;
 pub const NAMED_TOPIC_ID: Named = 6;
 /// The value before is a `PRODUCER_ID`.
 pub const PRODUCER_EPOCH: Named = 7;
+pub const GROUP: Named = 8;
+/// A partition's number.
+pub const PARTITION: Named = 9;
 
 /// Values, in the order of their bytes; of several equal ones in a row one.
 pub type Names = Vec<(Named, Vec<u8>)>;
