@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from kafkawire.capture import message_json
 from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of
-from kafkawire.capture.named_entities import name_codes
+from kafkawire.capture.named_entities import SPAN_NAMES, name_codes, partition_codes
 from kafkawire.capture.producer_overlaps import producer_codes
 from kafkawire.capture.recognition import Recognizer
 from kafkawire.errors import DecodeError
@@ -82,9 +82,7 @@ class FrameDecoder:
         self._selector = selector
         self._names = set() if selector is None else selector.names
         if options.spans:
-            from kafkawire.capture.otlp import NAMES
-
-            self._names |= NAMES
+            self._names |= SPAN_NAMES
         self.recognizer = Recognizer(options.registry, options.ports)
         self._registry = options.registry
         self._no_body = None if options.body else UNSET
@@ -210,8 +208,6 @@ class FrameDecoder:
         """What the native engine finds in a message, for the selection and for statistics."""
         others = producer_codes(cls) if self.options.statistics else {}
         if self.options.spans:
-            from kafkawire.capture.otlp import partition_codes
-
             others |= partition_codes(cls)
         return name_codes(cls, self._names, others) if self._names or others else []
 

@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 
 from kafkawire import records
+from kafkawire.capture.kafka_fields import kafka_name_of
 from kafkawire.capture.topic_names import tells_topic_ids
 
 if TYPE_CHECKING:
@@ -74,6 +75,21 @@ TOPIC, TOPIC_ID, TRANSACTIONAL_ID, PRODUCER_ID, PRODUCER, NAMED_TOPIC_ID, PRODUC
 )
 
 
+#: Those of spans.
+SPAN_NAMES = frozenset((TOPIC, TOPIC_ID, NAMED_TOPIC_ID, GROUP))
+#: message -> attributes of its topics, of their partitions, and of a partition's number
+PARTITIONS = {
+    "ProduceRequest": ("topic_data", "partition_data", "index"),
+    "FetchRequest": ("topics", "partitions", "partition"),
+    "FetchResponse": ("responses", "partitions", "partition_index"),
+    "ListOffsetsRequest": ("topics", "partitions", "partition_index"),
+    "OffsetCommitRequest": ("topics", "partitions", "partition_index"),
+    "TxnOffsetCommitRequest": ("topics", "partitions", "partition_index"),
+    "ShareFetchResponse": ("responses", "partitions", "partition_index"),
+    "ShareAcknowledgeRequest": ("topics", "partitions", "partition_index"),
+}
+
+
 def name_codes(cls: type[Message], wanted: Iterable[int], others: Mapping[str, int]) -> list[bytes]:
     """What the fields of a message name that `NamedEntities` finds: of each class of its codec a byte for each field.
     Empty where none does.
@@ -95,6 +111,13 @@ def name_codes(cls: type[Message], wanted: Iterable[int], others: Mapping[str, i
 
     found = [bytes(map(code, struct.spec.fields)) for struct in cls.codec.classes]
     return found if any(map(any, found)) else []
+
+
+def partition_codes(cls: type[Message]) -> dict[str, int]:
+    """The fields of a message that are numbers of partitions, for the native engine."""
+    *_, number = PARTITIONS.get(kafka_name_of(cls) or "", ("",))
+    fields = (field for struct in cls.codec.classes for field in struct.spec.fields)
+    return {field.name: PARTITION for field in fields if field.attribute == number}
 
 
 class _EntityPlan(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -18,18 +18,12 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kafkawire.capture.exchange import CapturedExchange
-from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of
-from kafkawire.capture.named_entities import GROUP, NAMED_TOPIC_ID, PARTITION, TOPIC, TOPIC_ID, NamedEntities
+from kafkawire.capture.kafka_fields import kafka_name
+from kafkawire.capture.named_entities import NAMED_TOPIC_ID, PARTITION, PARTITIONS, NamedEntities
 from kafkawire.capture.topic_names import TopicNames
 from kafkawire.capture.tracker import FoundExchanges, SpansOfExchanges
 from kafkawire.rows import Exchange
 from kafkawire.wire.json_form import uuid_text
-
-if TYPE_CHECKING:
-    from kafkawire.wire.message import Message
-
-#: What the native engine finds in messages for spans.
-NAMES = {TOPIC, TOPIC_ID, NAMED_TOPIC_ID, GROUP}
 
 #: Limits of one message: spans, and characters of their attributes.
 _MOST_SPANS, _MOST_CHARACTERS = 500, 1 << 20
@@ -44,18 +38,6 @@ _OPERATIONS = {
     "TxnOffsetCommit": "settle",
     "ShareAcknowledge": "settle",
 }
-#: message -> attributes of its topics, of their partitions, and of a partition's number
-_PARTITIONS = {
-    "ProduceRequest": ("topic_data", "partition_data", "index"),
-    "FetchRequest": ("topics", "partitions", "partition"),
-    "FetchResponse": ("responses", "partitions", "partition_index"),
-    "ListOffsetsRequest": ("topics", "partitions", "partition_index"),
-    "OffsetCommitRequest": ("topics", "partitions", "partition_index"),
-    "TxnOffsetCommitRequest": ("topics", "partitions", "partition_index"),
-    "ShareFetchResponse": ("responses", "partitions", "partition_index"),
-    "ShareAcknowledgeRequest": ("topics", "partitions", "partition_index"),
-}
-
 #: The fields of a row that identify its exchange.
 _IDENTITY = (
     "time_ns", "packet", "response_time_ns", "response_packet", "client", "broker", "connection", "correlation_id",
@@ -231,18 +213,11 @@ def _attributes_of_row(row: Exchange, operation: str) -> Json:
 
 
 def _partitions(message: Any) -> set[int]:
-    places = _PARTITIONS.get(kafka_name(message) or "")
+    places = PARTITIONS.get(kafka_name(message) or "")
     if places is None:
         return set()
     topics, partitions, number = places
     return {getattr(part, number) for topic in getattr(message, topics) for part in getattr(topic, partitions)}
-
-
-def partition_codes(cls: type[Message]) -> dict[str, int]:
-    """The fields of a message that are numbers of partitions, for the native engine."""
-    *_, number = _PARTITIONS.get(kafka_name_of(cls) or "", ("",))
-    fields = (field for struct in cls.codec.classes for field in struct.spec.fields)
-    return {field.name: PARTITION for field in fields if field.attribute == number}
 
 
 def _address(end: str | None) -> tuple[str | None, int | None]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ from tests.capture.test_capture_native_tracker import CLIENTS, faults, in_python
 from tests.capture.wiretap import Conversation, answer, ask, ethernet, pcap, question
 
 pytestmark = pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
 
 
 def tables(data: bytes, encode: Any = arrow.json_text, **options: Any) -> tuple[Any, list[Any]]:
@@ -120,3 +124,10 @@ def test_columns_of_a_selection_hold_what_is_selected() -> None:
         assert isinstance(found, ColumnsOfExchanges)
         assert found.arrays["packet"].to_pylist() == numbers != []
         assert read.summary == wanted.summary
+
+
+def test_parquet_of_a_capture_imports_no_pandas(tmp_path: Path) -> None:
+    # Where pandas is installed, pyarrow imports it for the first scalar: half a second of each command.
+    words = ["capture", str(EXAMPLE), "-o", str(tmp_path / "rows.parquet")]
+    script = f"import sys; from kafkawire.cli import main; main({words!r}); sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], stderr=subprocess.DEVNULL, check=False).returncode == 0

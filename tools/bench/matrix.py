@@ -159,7 +159,6 @@ further sink of that walk jsonl took 5 to 40 % more.
 
 What is above its gate, by profile:
 
-- `capture` as Parquet: pyarrow takes 0.13 s to write it; most of the rest are the imports of pyarrow and NumPy.
 - `--timeline`: all messages are read in Python (80 % of the time), since ids are learned from responses as they
   come."""
 
