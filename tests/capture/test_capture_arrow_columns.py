@@ -127,7 +127,7 @@ def test_columns_of_a_selection_hold_what_is_selected() -> None:
 
 
 def test_parquet_of_a_capture_imports_no_pandas(tmp_path: Path) -> None:
-    # Where pandas is installed, pyarrow imports it for the first scalar: half a second of each command.
+    # Where pandas is installed, pyarrow imports it for the first scalar: a third of a second.
     words = ["capture", str(EXAMPLE), "-o", str(tmp_path / "rows.parquet")]
     script = f"import sys; from kafkawire.cli import main; main({words!r}); sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], stderr=subprocess.DEVNULL, check=False).returncode == 0
