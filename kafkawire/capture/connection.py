@@ -383,6 +383,9 @@ class TcpConnection:
         """Decides whether this direction is that of a Kafka client; returns the offset of its first request."""
         direction = self._directions[index]
         offset = None
+        if self._may_be_client(index) and recognition.is_preamble(direction.loose):
+            for each in self._directions:
+                each.from_start = False
         if self._may_be_client(index) and direction.loose:
             if not direction.from_start:
                 # While the other direction may hold requests, these may be their responses.

@@ -10,7 +10,7 @@ use crate::capture::context::Context;
 use crate::capture::exchange::Endpoints;
 use crate::capture::frames::Frames;
 use crate::capture::matcher::Matcher;
-use crate::capture::recognition::is_tls;
+use crate::capture::recognition::{is_preamble, is_tls};
 
 /// As in `kafkawire.capture.connection` and `frame_stream`.
 const MOST_SEARCHED_IDS: usize = 64;
@@ -86,6 +86,9 @@ impl Connection {
     /// Decides whether this direction is that of a Kafka client; gives the offset of its first request.
     fn decide(&mut self, py: Python<'_>, context: &mut Context, index: usize) -> PyResult<Option<usize>> {
         let mut offset = None;
+        if self.may_be_client(index) && is_preamble(self.directions[index].loose()) {
+            self.directions.iter_mut().for_each(|direction| direction.from_start = false);
+        }
         let direction = &self.directions[index];
         if self.may_be_client(index) && !direction.loose().is_empty() {
             if !direction.from_start {
