@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
+from msgspec.structs import replace
+
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.routing import leader_of
@@ -47,7 +49,8 @@ async def read_share_lags(
     """
     deadline = cluster.deadline(search.timeout_s)
     exact: dict[Place, Lag] = {}
-    for share in await _counted(cluster, view.group, search, topics):
+    counted, unread = await _counted(cluster, view.group, search, topics)
+    for share in counted:
         place = (share.source.topic or "", share.source.key.partition)
         settings = (await topic_configs(cluster, {place[0]}, sorted(TOPIC_SETTINGS), deadline)).values.get(place[0])
         exact[place] = await _row(
@@ -69,20 +72,23 @@ async def read_share_lags(
         unfinished=unfinished,
         places=left,
     )
-    return tuple(sorted([*exact.values(), *bounded], key=lambda one: (one.topic, one.partition)))
+    rows = [*exact.values(), *(replace(one, bounds=(*one.bounds, *unread)) if one.bounds else one for one in bounded)]
+    return tuple(sorted(rows, key=lambda one: (one.topic, one.partition)))
 
 
-async def _counted(cluster: Cluster, group: str, search: Search, topics: Sequence[str] | None) -> list[ShareExplained]:
-    """The share partitions whose state was read to its end."""
+async def _counted(
+    cluster: Cluster, group: str, search: Search, topics: Sequence[str] | None
+) -> tuple[list[ShareExplained], list[str]]:
+    """The share partitions whose state was read to its end, and a sentence where none could be read."""
     if not search.fetch_bytes:
-        return []
+        return [], []
     try:
         found, _ = await read_shares(
             cluster, group, topics=topics, fetch_bytes=search.fetch_bytes, timeout_s=search.timeout_s
         )
-    except ClientError:
-        return []  # what the coordinator answers is left: its bounds say that they are bounds
-    return [one for one in found if one.span is not None and not one.source.problems and one.current]
+    except ClientError as error:  # what the coordinator answers is left
+        return [], [f"The records of the group's state could not be read: {error}."]
+    return [one for one in found if one.span is not None and not one.source.problems and one.current], []
 
 
 async def _row(
