@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from kafkawire.cli.notes import tell
 from kafkawire.errors import KafkaWireError
 from kafkawire.printable import printable
 
@@ -139,7 +140,7 @@ def own_registry(schemas: str) -> Registry:
         warnings.simplefilter("always")
         loaded = kafkawire.load_schemas(schemas)
     for warning in found:
-        typer.echo(f"warning: {printable(str(warning.message))}", err=True)
+        tell("warning", printable(str(warning.message)))
     return loaded.registry
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
-import typer
-
 from kafkawire import rows
 from kafkawire.cli.formatting import printable
+from kafkawire.cli.notes import tell
 from kafkawire.cli.progress import spark_tasks
 from kafkawire.cli.txn_options import client_properties, with_admin
 from kafkawire.cli.wait_reports import Counting
@@ -65,7 +64,7 @@ def audit_cluster(
     def announce(plan: ReadingPlan) -> None:
         if counting is not None:
             counting.total = plan.size or 0
-        typer.echo(f"note: {printable(str(plan))}", err=True)
+        tell("note", printable(str(plan)))
 
     def advance(size: int) -> None:
         if counting is not None:

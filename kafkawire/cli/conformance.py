@@ -8,6 +8,7 @@ import typer
 
 from kafkawire.cli.arguments import registry_of, registry_with
 from kafkawire.cli.formatting import printable
+from kafkawire.cli.notes import tell
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +45,7 @@ def conformance(
             counts = f"{outcome.passed} passed, {outcome.failed} failed, {outcome.unsupported} unsupported"
             first = f": {outcome.first}" if outcome.first else ""
             typer.echo(printable(f"{outcome.message} version {outcome.version}: {counts}{first}"))
-    typer.echo(f"note: {passed} passed, {failed} failed, {unsupported} unsupported", err=True)
+    tell("note", f"{passed} passed, {failed} failed, {unsupported} unsupported")
     if failed:
         raise typer.Exit(3)
     if not passed:

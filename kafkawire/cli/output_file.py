@@ -21,6 +21,7 @@ import typer
 
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.interrupt import terminating
+from kafkawire.cli.notes import tell
 
 _BUFFER = 1 << 16
 #: Characters of the target's name in the temporary one.
@@ -239,7 +240,7 @@ def _replacing(output: str) -> Iterator[Sink]:
             with suppress(OSError):  # it has been renamed already; standard error is closed
                 os.unlink(temporary)
                 unchanged = ": the former file is unchanged" if former is not None else ""
-                typer.echo(f"note: nothing was written to {printable(output)}{unchanged}", err=True)
+                tell("note", f"nothing was written to {printable(output)}{unchanged}")
             raise
 
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-import typer
-
 from kafkawire.cli.formatting import printable
+from kafkawire.cli.notes import tell
 
 Advance = Callable[[int], None]
 
@@ -73,7 +72,7 @@ def spark_tasks() -> Iterator[Callable[[str, int, int], None] | None]:
             yield progress
         finally:
             for text in dict.fromkeys(str(one.message) for one in caught if one.category is RuntimeWarning):
-                typer.echo(f"warning: {printable(text)}", err=True)
+                tell("warning", printable(text))
 
 
 def _bar(*columns: Any) -> Any:

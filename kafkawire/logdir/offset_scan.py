@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kafkawire.logdir.offset_gap import OffsetGap
 from kafkawire.records.array_types import Bools, Int64
+from kafkawire.records.offset_gap import OffsetGap
 
 #: As `LogOffsets.following`: the log begins here.
 LOG_BEGINS = -(1 << 62)

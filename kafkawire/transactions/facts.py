@@ -15,8 +15,8 @@ from uuid import UUID
 import msgspec
 
 from kafkawire import rows
-from kafkawire.logdir.offset_gap import OffsetGap
 from kafkawire.messages import TransactionLogValue
+from kafkawire.records.offset_gap import OffsetGap
 
 TRANSACTION_STATE = "__transaction_state"
 CLUSTER_METADATA = "__cluster_metadata"

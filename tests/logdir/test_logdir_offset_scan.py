@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.logdir.offset_gap import OffsetGap
 from kafkawire.logdir.offset_scan import BEFORE, LOG_BEGINS, LogOffsets, OffsetScan, steps
+from kafkawire.records.offset_gap import OffsetGap
 
 
 class Range(NamedTuple):

@@ -14,10 +14,10 @@ import msgspec
 from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.diagnosis.pending_offsets import CONSUMER_OFFSETS
 from kafkawire.client.errors import ClientError, UnsupportedApiError
 from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.client.rpc.partition_offsets import NewestTime, newest_times
-from kafkawire.offsets.group_view import CONSUMER_OFFSETS
 from kafkawire.transactions.attention import BLOCKED
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import named

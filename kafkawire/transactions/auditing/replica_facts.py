@@ -15,11 +15,11 @@ import numpy as np
 
 from kafkawire import logdir, rows
 from kafkawire.logdir.located_file import known_size
-from kafkawire.logdir.offset_gap import OffsetGap
 from kafkawire.logdir.offset_scan import BEFORE
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import CONTROL_TYPES
 from kafkawire.records.control import ABORT, COMMIT
+from kafkawire.records.offset_gap import OffsetGap
 from kafkawire.transactions.answers import Answer, Placed
 from kafkawire.transactions.auditing.id_history import IdHistory, id_history
 from kafkawire.transactions.checks.check_names import LOG_CHECKS

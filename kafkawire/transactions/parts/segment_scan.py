@@ -13,7 +13,6 @@ import numpy as np
 
 from kafkawire import rows
 from kafkawire.logdir import LogFile
-from kafkawire.logdir.offset_gap import OffsetGap
 from kafkawire.logdir.offset_scan import LOG_BEGINS, LogOffsets, OffsetScan
 from kafkawire.logdir.splits import pieces
 from kafkawire.records import Batch, Damage
@@ -21,6 +20,7 @@ from kafkawire.records.array_types import Bools, Int8, Int32, Int64
 from kafkawire.records.columns import Batches
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
 from kafkawire.records.marker_columns import markers
+from kafkawire.records.offset_gap import OffsetGap
 from kafkawire.transactions.coordinator.id_columns import CoordinatorFact, coordinator_facts
 from kafkawire.transactions.facts import (
     BROKER_WRITTEN,

@@ -1,0 +1,21 @@
+"""Lines on standard error: `note:`, `warning:`, `incomplete:` and `error:`, wrapped to the width of a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+from kafkawire.cli.formatting import wrapped
+
+
+def tell(kind: str, text: str) -> None:
+    """Prints a line. What a stranger wrote in it has to be harmless (`printable`, `brief`).
+
+    Args:
+        kind: what stands before the colon.
+        text: one sentence or several. On a terminal it goes on below its first word; a command in it stays whole.
+    """
+    line = f"{kind}: {text}"
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else len(line)
+    for part in wrapped(line, width):
+        print(part, file=sys.stderr, flush=True)
