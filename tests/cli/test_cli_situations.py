@@ -21,6 +21,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -167,6 +168,14 @@ def test_partition_of_offsets_that_grows(brokers: RunningCluster, run: Run, stat
                 await real_cluster.commit_offsets(admin, group, topic, offsets, "m" * 4000)
 
     do(fill())
+
+    def checkpointed() -> bool:
+        """Whether the checkpoints of high watermarks, which brokers write each 5 s, have what was committed."""
+        texts = [(root / "replication-offset-checkpoint").read_text() for root in brokers.log_dirs.values()]
+        offsets = [int(found) for text in texts for found in re.findall(rf"^{OFFSETS} 3 (\d+)$", text, re.MULTILINE)]
+        return bool(offsets) and min(offsets) >= 60 * keys
+
+    until(checkpointed, "the checkpoints of high watermarks", seconds=30)
     copies = tmp_path / "copies"
     for root in brokers.log_dirs.values():
         for path in [*root.glob("__*/*"), *root.glob("*.*"), *root.glob("*-checkpoint")]:

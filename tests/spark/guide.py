@@ -22,7 +22,7 @@ def examples(folder: Path, root: str = "") -> list[str]:
     """
     text = (ROOT / "docs" / "spark.md").read_text()
     text = re.sub(r'"lake/', rf'"{folder}/lake/', text)
-    text = re.sub(r"""(["'])examples/""", rf"\1{root}examples/", text)
+    text = re.sub(r"""(["'])(examples|docs)/""", rf"\1{root}\2/", text)
     return re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -16,6 +17,7 @@ from kafkawire import logdir, transactions
 from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
+from kafkawire.transactions.auditing.replica_facts import ReplicaMerge
 from kafkawire.transactions.parts.part_columns import PartColumns
 from kafkawire.transactions.parts.part_scan import PART_BYTES, PartTask
 from tests.audit_logs import NOON, LogDirectory
@@ -350,7 +352,15 @@ def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
         cells = list(replica_parts._cells(iter(planned)))
         return spark.createDataFrame(cells, from_arrow_schema(replica_parts.COLUMNS))
 
+    read_whole = ReplicaMerge.read
+
+    def raising_whole(merge: ReplicaMerge, segment: int, seen: Callable[[int], None] | None = None) -> None:
+        if merge._replica.partition.path == bad:
+            raise IndexError("out of range")
+        read_whole(merge, segment, seen)
+
     monkeypatch.setattr(PartTask, "read", raising)
+    monkeypatch.setattr(ReplicaMerge, "read", raising_whole)  # how one process reads
     monkeypatch.setattr(replica_parts.Fleet, "parts", parts)
     found = kafkawire_spark.audit([path], spark=spark)
     assert {finding.partition for finding in found.findings} == {0, 2}
