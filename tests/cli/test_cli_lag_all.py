@@ -33,10 +33,9 @@ from kafkawire.offsets.group_records import GroupLog, group_of
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.records import Record, build
 from tests.cli.runner import Result, Run
-from tests.client.group_script import KINDS, NOT_FOUND, GroupBroker, assigned, classic, named
+from tests.client.group_script import KINDS, NOT_FOUND, GroupBroker, assigned, classic, named, share_standing
 from tests.client.group_script import group_of as described
 from tests.client.partition_script import START, in_thread
-from tests.client.test_client_blocked_group import share_standing
 from tests.recorded_clusters import CLUSTERS, Copy
 
 OFFSETS = group_view.CONSUMER_OFFSETS

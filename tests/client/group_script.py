@@ -15,6 +15,7 @@ from kafkawire.messages import (
     DescribeGroupsResponse,
     DescribeProducersRequest,
     DescribeProducersResponse,
+    DescribeShareGroupOffsetsResponse,
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
@@ -29,6 +30,7 @@ from kafkawire.messages import (
     consumer_group_describe_response,
     consumer_protocol_assignment,
     describe_groups_response,
+    describe_share_group_offsets_response,
     offset_fetch_response,
     share_group_describe_response,
     streams_group_describe_response,
@@ -36,7 +38,7 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_producers_response import ProducerState
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.records import Record, build
-from tests.client.partition_script import PartitionBroker
+from tests.client.partition_script import START, PartitionBroker
 
 GROUP = "shipments"
 #: Where the group's offsets are kept.
@@ -179,3 +181,22 @@ def named(module: Any, *partitions: int, topic: str = "orders") -> Any:
     """An assignment by topic names, as coordinators describe it."""
     part = module.TopicPartitions(topic_name=topic, partitions=partitions)
     return module.Assignment(topic_partitions=(part,) if partitions else ())
+
+
+#: Of a share group with one member, which has both partitions.
+SHARE_MEMBERS = group_of(
+    "share", share_group_describe_response.Member(member_id="m", assignment=named(share_group_describe_response, 0, 1))
+)
+
+
+def share_standing(lag: int, start: int = START) -> DescribeShareGroupOffsetsResponse:
+    one = describe_share_group_offsets_response.DescribeShareGroupOffsetsResponsePartition(
+        partition_index=0, start_offset=start, lag=lag
+    )
+    topic = describe_share_group_offsets_response.DescribeShareGroupOffsetsResponseTopic(
+        topic_name="orders", partitions=(one,)
+    )
+    group = describe_share_group_offsets_response.DescribeShareGroupOffsetsResponseGroup(
+        group_id=GROUP, topics=(topic,)
+    )
+    return DescribeShareGroupOffsetsResponse(groups=(group,))

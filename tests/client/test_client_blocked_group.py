@@ -12,25 +12,31 @@ from msgspec.structs import replace
 
 from kafkawire.client import Admin, BrokerError, ClientError, Search, TopicPartition
 from kafkawire.client.diagnosis.blocked_group import BlockedGroup, find_blocking
-from kafkawire.client.diagnosis.group_standing import read_group_lags
-from kafkawire.client.diagnosis.why_reading import read_why
 from kafkawire.client.errors import RETRIABLE
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsResponse,
     FindCoordinatorRequest,
     ShareGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequest,
     consumer_group_describe_response,
-    describe_share_group_offsets_response,
-    share_group_describe_response,
 )
 from kafkawire.messages.streams_group_heartbeat_request import Subtopology, Topology
-from kafkawire.rows import Audit, Subject
+from kafkawire.rows import Audit
 from tests.client import real_cluster
 from tests.client.answers import admin, requests_at_once
-from tests.client.group_script import GROUP, OFFSETS, OWN, GroupBroker, assigned, classic, group_of, named
+from tests.client.group_script import (
+    GROUP,
+    OFFSETS,
+    OWN,
+    SHARE_MEMBERS,
+    GroupBroker,
+    assigned,
+    classic,
+    group_of,
+    named,
+    share_standing,
+)
 from tests.client.partition_script import SEARCH, START
 from tools.broker import RunningCluster
 from tools.recordings.raw_client import RawCluster
@@ -73,10 +79,7 @@ _MEMBERS = {
             target_assignment=named(consumer_group_describe_response, 0, 1),
         ),
     ),
-    "share": group_of(
-        "share",
-        share_group_describe_response.Member(member_id="m", assignment=named(share_group_describe_response, 0, 1)),
-    ),
+    "share": SHARE_MEMBERS,
 }
 
 
@@ -469,40 +472,3 @@ def test_real_group_whose_offsets_are_in_a_transaction_of_a_dead_producer(blocke
         "(UNSTABLE_OFFSET_COMMIT) until the transaction has ended."
     )
     assert (TopicPartition(OFFSETS, mine[0].partition), producer.producer_id) in found.behind
-
-
-@pytest.mark.parametrize(("lag", "bounds"), [(2, (2, 2)), (1, (1, 2)), (-1, (0, 2))])
-def test_lag_of_a_share_group_is_what_it_has_not_finished_with(lag: int, bounds: tuple[int, int]) -> None:
-    """The log of the script has two records from offset 40 on, where it stands."""
-
-    async def scenario() -> tuple[Any, Any]:
-        broker = GroupBroker()
-        broker.described = {"share": _MEMBERS["share"]}
-        broker.versions[90] = (0, 1)
-        broker.on[DescribeShareGroupOffsetsRequest] = lambda _: share_standing(lag)
-        async with broker.running(), admin(broker.address) as client:
-            found = await read_why(client.cluster, Subject(group=GROUP), SEARCH)
-            return found, await read_group_lags(client.cluster, GROUP, SEARCH)
-
-    found, lags = run(scenario())
-    assert [(one.cause, one.waits[0].topic) for one in found.blockers] == [("hanging", "orders")]
-    assert [one.read_uncommitted for one in found.lags] == [one.read_uncommitted for one in lags]
-    (first, *_) = lags
-    assert (first.committed_offset, first.partition) == (START, 0)
-    assert (first.read_uncommitted.least, first.read_uncommitted.most) == bounds
-    assert bool(first.bounds) == (bounds[0] < bounds[1])
-    if first.bounds:  # the script has no topic of share groups' states
-        assert first.bounds[-1].startswith("The records of the group's state could not be read: ")
-
-
-def share_standing(lag: int, start: int = START) -> DescribeShareGroupOffsetsResponse:
-    one = describe_share_group_offsets_response.DescribeShareGroupOffsetsResponsePartition(
-        partition_index=0, start_offset=start, lag=lag
-    )
-    topic = describe_share_group_offsets_response.DescribeShareGroupOffsetsResponseTopic(
-        topic_name="orders", partitions=(one,)
-    )
-    group = describe_share_group_offsets_response.DescribeShareGroupOffsetsResponseGroup(
-        group_id=GROUP, topics=(topic,)
-    )
-    return DescribeShareGroupOffsetsResponse(groups=(group,))
