@@ -20,6 +20,7 @@ from kafkawire.share_groups.fold import ShareFold, SharePartition, ShareRecord
 from kafkawire.transactions.answers import Placed, Tally
 from kafkawire.transactions.auditing.local_audit import cluster_ids
 from kafkawire.transactions.checks.answer_rows import summed, violations
+from kafkawire.transactions.facts import Place
 from kafkawire.transactions.parts.replica_files import place_of
 
 
@@ -68,10 +69,11 @@ def share_answers(replicas: LeadingReplicas) -> list[Placed]:
 
 
 def partition_answers(replicas: LeadingReplicas, number: int) -> list[Placed]:
-    """The answers of all rules by one partition of the state; empty where no copy of it is here."""
+    """The answers of all rules by one partition of the state: not checkable where it is not here, or cannot be read."""
     leading = replicas.of(STATE_TOPIC, number)
     if leading is None:
-        return []
+        place, why = Place("", STATE_TOPIC, number), f"{STATE_TOPIC}-{number} is not there any more"
+        return [Placed.lacking(place, rule.name, why) for rule in RULES]
     path = leading.partition.path
     tallies = {rule.name: Tally(rule.name) for rule in RULES}
     groups: list[str] = []
@@ -79,12 +81,11 @@ def partition_answers(replicas: LeadingReplicas, number: int) -> list[Placed]:
         log = GroupLog(leading.partition)
         steps(replicas, TopicNames.of(replicas), state_records(log, None), tallies, from_start=begins_at_zero(log))
         groups = groups_in(log)
-        problems = [*log.problems]
-    except OSError as error:
-        problems = [f"{path}: {error.strerror or error}"]
-    if problems:
-        for rule in STEP_RULES:
+        for rule in STEP_RULES if log.problems else ():
             tallies[rule.name].lack(DAMAGED)
+    except OSError as error:
+        for tally in tallies.values():
+            tally.lack(f"{path}: {error.strerror or error}")
     for group in groups:
         judge_standing(explained_shares(replicas, group, number=number)[0], tallies)
     place = place_of(leading.partition)

@@ -20,6 +20,7 @@ from kafkawire.offsets.share_audit import clusters, partition_answers
 from kafkawire.offsets.share_copies import STATE_TOPIC
 from kafkawire.rows import ShareRange
 from kafkawire.rows.arrow import arrow_text
+from kafkawire.spark.errors import SparkError
 from kafkawire.spark.fleet_listing import as_batches
 from kafkawire.spark.task_sizing import Rows, TaskLimits, by_task
 from kafkawire.spark.worker_tables import FOUND_SPARK, found_rows
@@ -135,8 +136,8 @@ def _by_state_partition(
                 directory = logdir.open(*paths, tier_keys=tier_keys)
                 parts = {name: LeadingReplicas(part) for name, part in clusters(directory)}
             one = listed[row["id"]]
-            if one.cluster in parts:  # otherwise its files were removed since they were listed
-                yield from read(parts[one.cluster], one)
+            # Without replicas where the files of the cluster were removed since they were listed.
+            yield from read(parts.get(one.cluster) or LeadingReplicas(logdir.LogDirectory([])), one)
 
     tasks = max(1, min(len(listed), TaskLimits.of(spark).tasks))
     return by_task(spark.range(0, len(listed), 1, tasks), of_task, schema)
@@ -144,8 +145,9 @@ def _by_state_partition(
 
 def _ranges(replicas: LeadingReplicas, one: StatePartition) -> Iterator[pa.RecordBatch]:
     leading = replicas.of(STATE_TOPIC, one.number)
-    if leading is not None:
-        yield from as_batches(_cells(replicas, leading.partition, one.number), SCHEMA)
+    if leading is None:
+        raise SparkError(f"{STATE_TOPIC}-{one.number} is not there any more: it was removed since it was listed")
+    yield from as_batches(_cells(replicas, leading.partition, one.number), SCHEMA)
 
 
 def _cells(replicas: LeadingReplicas, partition: logdir.Partition, number: int) -> Iterator[tuple[Any, ...]]:

@@ -127,6 +127,11 @@ class Placed(msgspec.Struct, frozen=True):
     answer: Answer
     path: str | None = None
 
+    @classmethod
+    def lacking(cls, place: Place, check: str, why: str, path: str | None = None) -> Placed:
+        """The answer of a check that could not be made there. `why`: a clause."""
+        return cls(place, Answer(check=check, not_checkable=1, lacked=(why,)), path)
+
 
 class Tally:
     """Counts the judgements of one check."""

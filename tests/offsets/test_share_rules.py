@@ -9,10 +9,11 @@ from uuid import UUID
 import pytest
 
 from kafkawire import logdir
+from kafkawire.offsets import share_audit
 from kafkawire.offsets.dead_letters import Letter
 from kafkawire.offsets.leading_replica import LeadingReplicas
-from kafkawire.offsets.share_audit import judge, share_answers
-from kafkawire.offsets.share_copies import ShareSource, histories
+from kafkawire.offsets.share_audit import judge, partition_answers, share_answers
+from kafkawire.offsets.share_copies import STATE_TOPIC, ShareSource, histories
 from kafkawire.offsets.share_explain import PartitionSpan, ShareExplained
 from kafkawire.offsets.share_fates import Held
 from kafkawire.offsets.share_rules import (
@@ -223,6 +224,24 @@ def test_logs_of_real_brokers_hold(version: str) -> None:
     assert broken == ({"share_dead_letter": [missing]} if version == "4.4.0" else {})
     held = {one.answer.check for one in answers if one.answer.held}
     assert held >= {"share_transition", "share_start_offset", "share_epochs", "share_snapshot", "share_committed_only"}
+
+
+@pytest.mark.slow
+def test_a_partition_of_the_state_that_cannot_be_read_makes_no_rule_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one that was removed since it was listed, and of one whose reading fails: each rule says why."""
+    replicas = LeadingReplicas(logdir.open(*copies("4.4.0")))
+    gone = partition_answers(replicas, 999)
+    assert [one.answer.check for one in gone] == [rule.name for rule in RULES]
+    assert {one.answer.lacked for one in gone} == {("__share_group_state-999 is not there any more",)}
+
+    def broken(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(share_audit, "state_records", broken)
+    number = min(replicas.numbers(STATE_TOPIC))
+    unread = partition_answers(replicas, number)
+    assert [one.answer.check for one in unread] == [rule.name for rule in RULES]
+    assert all("Input/output error" in one.answer.lacked[-1] and not one.answer.held for one in unread)
 
 
 @pytest.mark.slow

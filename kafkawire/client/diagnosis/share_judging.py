@@ -13,7 +13,7 @@ from kafkawire.client.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, Cli
 from kafkawire.client.rpc.committed_offsets import listed_groups
 from kafkawire.client.rpc.group_assignments import SHARE
 from kafkawire.errors import MissingExtraError
-from kafkawire.transactions.answers import Answer, Placed
+from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.checks.check_names import SHARE_CHECKS
 from kafkawire.transactions.facts import Place
 
@@ -55,12 +55,8 @@ async def live_share_answers(cluster: Cluster, search: Search) -> list[Placed]:
         except ClientError as why:
             answers += _lacking(place, f"share group {group}: {why}")
     answers += tallies.answers()
-    return [*answers, _lack(place, _TOPIC_EXISTS, _GONE)] if groups else answers
+    return [*answers, Placed.lacking(place, _TOPIC_EXISTS, _GONE)] if groups else answers
 
 
 def _lacking(place: Place, why: str) -> list[Placed]:
-    return [_lack(place, check, why) for check in SHARE_CHECKS]
-
-
-def _lack(place: Place, check: str, why: str) -> Placed:
-    return Placed(place, Answer(check=check, not_checkable=1, lacked=(why,)))
+    return [Placed.lacking(place, check, why) for check in SHARE_CHECKS]

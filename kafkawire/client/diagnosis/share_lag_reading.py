@@ -104,20 +104,22 @@ async def _row(
     if not first:
         return row
     place = TopicPartition(row.topic, row.partition)
-    timestamp = await _timestamp(cluster, place, first[0], row.high_watermark or 0, deadline)
-    return share_lag(share, as_of=now, settings=settings, oldest=lambda offset: timestamp, held_by=held_by)
+    timestamp, problem = await _timestamp(cluster, place, first[0], row.high_watermark or 0, deadline)
+    row = share_lag(share, as_of=now, settings=settings, oldest=lambda offset: timestamp, held_by=held_by)
+    return row if problem is None else replace(row, problems=(*row.problems, problem))
 
 
-async def _timestamp(cluster: Cluster, place: TopicPartition, offset: int, high: int, deadline: Deadline) -> int | None:
-    """Of the record at an offset; None where it could not be read."""
+async def _timestamp(
+    cluster: Cluster, place: TopicPartition, offset: int, high: int, deadline: Deadline
+) -> tuple[int | None, str | None]:
+    """Of the first record from an offset on; and a sentence where it could not be read."""
     try:
         leader = await leader_of(cluster, place, deadline)
         async with aclosing(batches(cluster, leader, place, offset, high, deadline, PIECE)) as found:
             async for batch in found:
                 for record in () if batch.is_control else batch.records:
                     if record.offset >= offset:
-                        return record.timestamp
-                return None
-    except KafkaWireError:
-        return None
-    return None
+                        return record.timestamp, None
+    except KafkaWireError as error:
+        return None, f"the timestamp of the record at offset {offset} could not be read: {error}"
+    return None, f"no record at offset {offset} or later was read: its timestamp is not known"

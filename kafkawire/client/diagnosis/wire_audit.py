@@ -25,7 +25,7 @@ from kafkawire.client.diagnosis.unread_partitions import gaps_of, reason, rows_o
 from kafkawire.client.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, ClientError
 from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.client.rpc.configs import broker_configs
-from kafkawire.transactions.answers import REPLICAS_AGREE, SNAPSHOT_EQUALS_REPLAY, TXNINDEX_EQUALS_LOG, Answer, Placed
+from kafkawire.transactions.answers import REPLICAS_AGREE, SNAPSHOT_EQUALS_REPLAY, TXNINDEX_EQUALS_LOG, Placed
 from kafkawire.transactions.auditing.audit_result import conclude
 from kafkawire.transactions.auditing.replica_facts import ReplicaFacts
 from kafkawire.transactions.checks.check_names import LOG_CHECKS, OF_IDS
@@ -199,13 +199,9 @@ def _answers(
         if stretch.start > stretch.offsets.log_start:
             lacking = dict.fromkeys(LOG_CHECKS, _NOT_READ) | BLIND
         for check, why in lacking.items():
-            yield _lacking(replica.partition.place, check, why, replica.path)
+            yield Placed.lacking(replica.partition.place, check, why, replica.path)
     for place, error in errors.items():
         for check in OF_IDS if place.topic == TRANSACTION_STATE else LOG_CHECKS:
             if check not in BLIND:
                 why = f"{place.topic} could not be read: {reason(place, error)}"
-                yield _lacking(Place(address, *place), check, why)
-
-
-def _lacking(place: Place, check: str, why: str, path: str | None = None) -> Placed:
-    return Placed(place, Answer(check=check, not_checkable=1, lacked=(why,)), path)
+                yield Placed.lacking(Place(address, *place), check, why)

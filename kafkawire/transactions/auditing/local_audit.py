@@ -105,7 +105,7 @@ def read_replicas(
 
 
 class _Plan(NamedTuple):
-    """The parts of a replica, and their bytes; none where that cannot be asked: who reads it is told why."""
+    """The parts of a replica, and their bytes; none where its files cannot be listed: reading it gives the reason."""
 
     parts: list[tuple[int, PartTask]]
     size: int = 0

@@ -23,7 +23,7 @@ from kafkawire.logdir.splits import pieces
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int64
 from kafkawire.records.header import HIGHEST_OFFSET
-from kafkawire.transactions.answers import REPLICAS_AGREE, Answer, Placed, Tally
+from kafkawire.transactions.answers import REPLICAS_AGREE, Placed, Tally
 from kafkawire.transactions.facts import Place
 from kafkawire.transactions.log.range_digests import DIGEST, RANGE_OFFSETS
 from kafkawire.transactions.parts.replica_files import place_of
@@ -62,7 +62,7 @@ def replicas_agree(groups: Iterable[Sequence[ReplicaDigests]]) -> Iterator[Place
 
 def alone(place: Place, path: str) -> Placed:
     """The check's answer where no partition has several replicas: given for one of them."""
-    return Placed(place, Answer(check=REPLICAS_AGREE, not_checkable=1, lacked=(_ALONE,)), path)
+    return Placed.lacking(place, REPLICAS_AGREE, _ALONE, path)
 
 
 class ReplicaDigests(NamedTuple):
