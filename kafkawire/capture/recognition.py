@@ -296,14 +296,15 @@ def is_tls(data: bytes | bytearray) -> bool:
     return len(data) >= 2 and data[0] == 0x16 and data[1] == 3
 
 
-#: What a proxy is told before Kafka's first request: HAProxy's header in text and in binary, a CONNECT of HTTP.
+#: What a client sends to a proxy before Kafka's first request: HAProxy's header in text and in binary, a CONNECT of
+#: HTTP.
 _PREAMBLES = (b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n", b"CONNECT ")
 #: The command that follows a SOCKS 5 greeting: version, CONNECT, a reserved byte.
 _SOCKS_COMMAND = b"\x05\x01\x00"
 
 
 def is_preamble(data: bytes | bytearray) -> bool:
-    """Whether a connection begins with what a proxy is told before Kafka's first request."""
+    """Whether a connection begins with what a client sends to a proxy before Kafka's first request."""
     if data.startswith(_PREAMBLES):
         return True
     return data[:1] == b"\x05" and len(data) > 1 and data.startswith(_SOCKS_COMMAND, 2 + data[1])

@@ -291,8 +291,8 @@ def _complain(text: str) -> None:
                 text_of_part = part.removesuffix("\n")
                 ours = part.startswith("  File ")  # lines of code, not the text of an error
                 print(text_of_part if ours else printable(text_of_part), file=sys.stderr)
-        from kafkawire.cli.notes import tell
+        from kafkawire.cli.notes import print_note
 
-        tell("error", brief(text))
+        print_note("error", brief(text))
     except OSError:
         pass  # standard error is closed; the exit code remains

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 from kafkawire.errors import KafkaWireError
 from kafkawire.printable import printable
 
@@ -140,7 +140,7 @@ def own_registry(schemas: str) -> Registry:
         warnings.simplefilter("always")
         loaded = kafkawire.load_schemas(schemas)
     for warning in found:
-        tell("warning", printable(str(warning.message)))
+        print_note("warning", printable(str(warning.message)))
     return loaded.registry
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 
 from kafkawire import rows
 from kafkawire.cli.formatting import printable
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 from kafkawire.cli.progress import spark_tasks
 from kafkawire.cli.txn_options import client_properties, with_admin
 from kafkawire.cli.wait_reports import Counting
@@ -64,7 +64,7 @@ def audit_cluster(
     def announce(plan: ReadingPlan) -> None:
         if counting is not None:
             counting.total = plan.size or 0
-        tell("note", printable(str(plan)))
+        print_note("note", printable(str(plan)))
 
     def advance(size: int) -> None:
         if counting is not None:

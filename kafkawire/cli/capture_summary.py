@@ -13,7 +13,7 @@ from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import INCOMPLETE
 from kafkawire.cli.formatting import and_more, brief, counted
 from kafkawire.cli.interrupt import INTERRUPTED
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 
 if TYPE_CHECKING:
     from kafkawire.capture import Summary
@@ -86,7 +86,7 @@ class FileNotes:
         """Prints the lines and raises the command's exit; returns if all data was read."""
         missing = [text for incomplete, text in self._lines if incomplete] if interrupted else self.incomplete()
         for incomplete, text in self._lines:
-            tell("incomplete" if incomplete else "note", brief(text))
+            print_note("incomplete" if incomplete else "note", brief(text))
         if interrupted:
             raise typer.Exit(INTERRUPTED)
         if missing:

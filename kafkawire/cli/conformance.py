@@ -8,7 +8,7 @@ import typer
 
 from kafkawire.cli.arguments import registry_of, registry_with
 from kafkawire.cli.formatting import printable
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +45,7 @@ def conformance(
             counts = f"{outcome.passed} passed, {outcome.failed} failed, {outcome.unsupported} unsupported"
             first = f": {outcome.first}" if outcome.first else ""
             typer.echo(printable(f"{outcome.message} version {outcome.version}: {counts}{first}"))
-    tell("note", f"{passed} passed, {failed} failed, {unsupported} unsupported")
+    print_note("note", f"{passed} passed, {failed} failed, {unsupported} unsupported")
     if failed:
         raise typer.Exit(3)
     if not passed:

@@ -10,7 +10,7 @@ import typer
 from kafkawire import rows
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.formatting import and_more, brief
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 from kafkawire.records.damage import UNKNOWN_OUTCOME
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def end(outcome: rows.Outcome) -> None:
 
 
 def _note_incomplete(first: str, count: int) -> None:
-    tell("incomplete", f"{brief(first)}{and_more(count)}")
+    print_note("incomplete", f"{brief(first)}{and_more(count)}")
 
 
 class ReadOutcome:

@@ -8,7 +8,7 @@ import sys
 from kafkawire.cli.formatting import wrapped
 
 
-def tell(kind: str, text: str) -> None:
+def print_note(kind: str, text: str) -> None:
     """Prints a line. What a stranger wrote in it has to be harmless (`printable`, `brief`).
 
     Args:

@@ -21,7 +21,7 @@ import typer
 
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.interrupt import terminating
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 
 _BUFFER = 1 << 16
 #: Characters of the target's name in the temporary one.
@@ -240,7 +240,7 @@ def _replacing(output: str) -> Iterator[Sink]:
             with suppress(OSError):  # it has been renamed already; standard error is closed
                 os.unlink(temporary)
                 unchanged = ": the former file is unchanged" if former is not None else ""
-                tell("note", f"nothing was written to {printable(output)}{unchanged}")
+                print_note("note", f"nothing was written to {printable(output)}{unchanged}")
             raise
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from kafkawire.cli.formatting import printable
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 
 Advance = Callable[[int], None]
 
@@ -72,7 +72,7 @@ def spark_tasks() -> Iterator[Callable[[str, int, int], None] | None]:
             yield progress
         finally:
             for text in dict.fromkeys(str(one.message) for one in caught if one.category is RuntimeWarning):
-                tell("warning", printable(text))
+                print_note("warning", printable(text))
 
 
 def _bar(*columns: Any) -> Any:

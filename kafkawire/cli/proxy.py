@@ -14,7 +14,7 @@ import typer
 from kafkawire.cli.arguments import parse_address
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.interrupt import terminating
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.server_tls import server_tls
 
@@ -131,7 +131,7 @@ def proxy(
             text = problems.get()
             if running.recording_error is not None:
                 raise running.recording_error
-            tell("note", printable(text))
+            print_note("note", printable(text))
 
 
 def _request(api: str | None) -> type[Message] | None:

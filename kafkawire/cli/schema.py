@@ -24,7 +24,7 @@ from kafkawire.cli import (
 )
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.formatting import counted, printable
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 from kafkawire.cli.table import TableView
 
 if TYPE_CHECKING:
@@ -278,5 +278,5 @@ def _package(schemas: Path, package_doc: str, drafts: bool) -> tuple[list[Messag
 
     messages, warnings = resolve_with_warnings(load_folder(schemas), drafts=drafts)
     for warning in warnings:
-        tell("warning", printable(str(warning)))
+        print_note("warning", printable(str(warning)))
     return messages, generate.package_files(messages, wrap(doc(package_doc), 0))

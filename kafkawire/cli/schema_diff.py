@@ -11,7 +11,7 @@ from kafkawire.cli import arguments, output, output_file
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import FOUND
 from kafkawire.cli.formatting import counted, printable
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 from kafkawire.cli.table import TableView
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _note_others(side: str, names: list[str]) -> None:
     if names:
         more = ", ..." if len(names) > 3 else ""
         text = f"only in {side}: {counted(len(names), 'message')} ({', '.join(names[:3])}{more}); --all compares them"
-        tell("note", printable(text))
+        print_note("note", printable(text))
 
 
 def _messages(side: str) -> list[MessageModel]:

@@ -24,7 +24,7 @@ import msgspec
 import typer
 
 from kafkawire.cli.formatting import json_bytes, printable
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 from kafkawire.cli.output import CommandRow
 from kafkawire.cli.output_file import check_output
 from kafkawire.errors import KafkaWireError
@@ -176,9 +176,9 @@ class AuditLog:
     def print_path(self) -> None:
         """Prints the path of the log, if anything was recorded, and what was not."""
         if self.problem:
-            tell("note", printable(self.problem))
+            print_note("note", printable(self.problem))
         elif self.lines:
-            tell("note", f"recorded in {printable(str(self.path))}")
+            print_note("note", f"recorded in {printable(str(self.path))}")
 
     def close(self) -> None:
         self._file.close()

@@ -13,7 +13,7 @@ from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS, check_minutes
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.interrupt import unhandled_terminations
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 from kafkawire.cli.wait_reports import Counting, reported
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def warn_once(text: str) -> None:
     """A warning on standard error, once a process: a command may connect several times."""
     if text not in _warned:
         _warned.add(text)
-        tell("warning", printable(text))
+        print_note("warning", printable(text))
 
 
 class TransactionToolRow(output.CommandRow, frozen=True, kw_only=True, rename="pascal"):

@@ -13,7 +13,7 @@ from kafkawire.cli import findings, output
 from kafkawire.cli.arguments import parse_address
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.metrics_server import MetricsEndpoint, serving
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 from kafkawire.cli.option_groups import Group, Need, grouped
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_output, open_output
@@ -186,9 +186,9 @@ def _reload(bootstrap: str, command_config: str | None, metrics: _Metrics | None
         if metrics is not None:
             metrics.reload()
     except (KafkaWireError, OSError) as error:
-        tell("warning", f"not reloaded, the former settings stay: {printable(str(error))}")
+        print_note("warning", f"not reloaded, the former settings stay: {printable(str(error))}")
         return False
-    tell("note", "reloaded")
+    print_note("note", "reloaded")
     return True
 
 
@@ -237,7 +237,7 @@ class _Metrics:
             host = f"[{address[0]}]" if ":" in address[0] else address[0]
             port = stack.enter_context(serving(self._endpoint, *address))
             scheme = "http" if self._web.context is None else "https"
-            tell("note", f"metrics are at {scheme}://{printable(host)}:{port}/metrics")
+            print_note("note", f"metrics are at {scheme}://{printable(host)}:{port}/metrics")
 
     def write(self) -> None:
         """Writes the metrics into the file."""

@@ -39,7 +39,7 @@ from kafkawire.witness.range_comparison import Windows, digests, parts, window
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: A digest of a range; or, without one, what a task says of a copy, or the rows of a partition.
+#: A digest of a range; or, without one, what a task found out of a copy as a whole, or the rows of a partition.
 _READ = "place int, side int, number bigint, first bigint, last bigint, batches bigint, digest bigint, payload binary"
 #: Batches of a copy in a range (`HELD`); as the last chunk the rest of the copy.
 _PARTS = "place int, number bigint, side int, chunk int, payload binary"

@@ -16,7 +16,7 @@ from kafkawire.witness.held import segment_at, segments_of
 
 
 class CopyNote(NamedTuple):
-    """What is said of a copy, once all of it was read.
+    """What the rows state of a copy, once all of it was read.
 
     Attributes:
         path: of the copy. segments: first offset and path of each. damage: of its files.
@@ -76,7 +76,7 @@ class ComparedRows:
         copies: tuple[CopyNote, CopyNote],
         sides: tuple[Side, Side],
         *,
-        said: Iterable[MirroredOffset] = (),
+        statements: Iterable[MirroredOffset] = (),
         syncs: tuple[int, int] = (0, 0),
     ) -> Iterator[Row]:
         """The rows of a partition.
@@ -84,9 +84,9 @@ class ComparedRows:
         Args:
             place: in A. topic_b: its name in B, where that is another one. by: as of `ComparedPartition`.
             copies: of A and of B. sides: what each is in the other.
-            said, syncs: by a mirror; number of offset-syncs, and of those that are not known.
+            statements, syncs: of a mirror; number of offset-syncs, and of those that are not known.
         """
-        said = list(said)
+        statements = list(statements)
         a, b = (side.finish() for side in sides)
         yield ComparedPartition(
             topic=place[0],
@@ -110,10 +110,10 @@ class ComparedRows:
         unproven = sum(side.counts.get(NAMES[UNPROVEN], 0) for side in sides)
         if unproven:
             self.incomplete.append(f"{place[0]}-{place[1]}: {unproven} not there, and no checkpoint shows compaction")
-        self.found += a.broken + b.broken + sum(row.result in ("other_record", "skips") for row in said)
+        self.found += a.broken + b.broken + sum(row.result in ("other_record", "skips") for row in statements)
         for name, copy, side in zip("ab", copies, sides, strict=True):
             yield from self._differences(name, place, copy, side)
-        yield from said
+        yield from statements
         for row in dict.fromkeys((*copies[0].damage, *copies[1].damage)):
             if not row.harmless:
                 self.incomplete.append(f"{row.file}: {row.detail or row.reason}")

@@ -150,15 +150,15 @@ class CopyComparison:
             CopyNote(each.partition.path, segments_of(each), found.damage)
             for each, found in zip((one, other), records, strict=True)
         ]
-        said = None if self._mirror is None else self._mirror.checked(place, there, *records)
+        checked = None if self._mirror is None else self._mirror.checked(place, there, *records)
         yield from self.stated.partition(
             place,
             self.topic_b(place[0]),
             "order",
             (notes[0], notes[1]),
             (sides[0], sides[1]),
-            said=() if said is None else said.rows,
-            syncs=(0, 0) if said is None else (said.syncs, said.unknown),
+            statements=() if checked is None else checked.rows,
+            syncs=(0, 0) if checked is None else (checked.syncs, checked.unknown),
         )
 
     def _with_table(self, place: Place, there: str, one: Replica, table: LakeTable) -> Iterator[Row]:

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from kafkawire.cli.notes import tell
+from kafkawire.cli.notes import print_note
 
 TEXT = "orders-0: the log of broker 2 ends before its high watermark"
 
@@ -25,7 +25,7 @@ def told(kind: str, text: str, terminal: bool, monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as patched:
         patched.setattr("sys.stderr", stream)
         patched.setenv("COLUMNS", "40")
-        tell(kind, text)
+        print_note(kind, text)
     return stream.getvalue().splitlines()
 
 

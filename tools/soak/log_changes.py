@@ -26,7 +26,7 @@ from .errors import SoakError
 
 KEPT, COMPACTED = "kept", "compacted"
 TOPICS = (KEPT, COMPACTED)
-#: Brokers that clean, roll, check retention and write their checkpoints at once, and elect whoever is there.
+#: Brokers that clean, roll, check retention and write their checkpoints at once, and elect any replica that is there.
 BROKERS = {
     "broker.heartbeat.interval.ms": 200,
     "broker.session.timeout.ms": 2_000,

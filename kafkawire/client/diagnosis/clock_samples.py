@@ -114,7 +114,7 @@ async def _sample(
         try:
             found = await newest_times(cluster, broker, places, deadline)
         except UnsupportedApiError:
-            problems[broker] = "brokers before 3.0 do not tell the newest time of a partition"
+            problems[broker] = "brokers before 3.0 do not answer for the newest time of a partition"
             continue
         except ClientError as error:
             problems[broker] = str(error)

@@ -194,7 +194,7 @@ def waits_for_eligible(state: ClusterState) -> Iterator[Symptom]:
     yield from _waiting(state, eligible=True)
 
 
-def nobody_eligible(state: ClusterState) -> Iterator[Symptom]:
+def none_eligible(state: ClusterState) -> Iterator[Symptom]:
     yield from _waiting(state, eligible=False)
 
 

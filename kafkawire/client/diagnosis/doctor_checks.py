@@ -24,7 +24,7 @@ from kafkawire.client.diagnosis.cluster_symptoms import (
     insync_replicas,
     low_level,
     never_eligible,
-    nobody_eligible,
+    none_eligible,
     offline_dirs,
     other_partition_count,
     producer_leak,
@@ -139,7 +139,7 @@ CHECKS = (
     SymptomCheck(
         "no_eligible_replica",
         "eligible",
-        nobody_eligible,
+        none_eligible,
         "no replica in sync is left, and none is eligible: an election without loss is not possible but for the last "
         "leader, and an unclean one may drop records that were acknowledged",
         "bring the last leader back with its disk; before kafka-leader-election.sh --election-type unclean, compare "

@@ -31,7 +31,7 @@ async def read_history(
     of its state.
 
     Args:
-        fetch_bytes: of each partition, at most; what is behind is an event that says so.
+        fetch_bytes: of each partition, at most; what follows is named by an event.
 
     Raises:
         ClientError: the log could not be read.

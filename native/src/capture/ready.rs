@@ -58,14 +58,14 @@ impl Tracker {
     /// An exchange of which Python has read something, and which it selects or not.
     fn choose(&mut self, py: Python<'_>, exchange: Box<Exchange>, ends: bool) -> PyResult<()> {
         let names = exchange.names();
-        let told = self.spans.is_some().then(|| names.clone());
+        let learned = self.spans.is_some().then(|| names.clone());
         let row = exchange.into_python(py, &self.context)?;
         let (selected, problem) = self.context.chosen(py, &row, names)?;
         if !selected {
             self.passed += 1;
             return problem.map_or(Ok(()), |(problem, packet)| self.count_problem(py, &problem, packet));
         }
-        if let Some((spans, names)) = self.spans.as_ref().zip(told) {
+        if let Some((spans, names)) = self.spans.as_ref().zip(learned) {
             let row = spans.with_span(py, &row, names)?;
             self.flush(py)?;
             self.ready.push(row);

@@ -115,7 +115,7 @@ fn is_tls_header(data: &[u8]) -> bool {
     (0x14..=0x17).contains(&data[0]) && data[1..3] == [3, 3] && u16::from_be_bytes([data[3], data[4]]) <= 0x4800
 }
 
-/// Whether a connection begins with what a proxy is told before Kafka's first request: HAProxy's header in text or in
+/// Whether a connection begins with what a client sends to a proxy before Kafka's first request: HAProxy's header in text or in
 /// binary, a CONNECT of HTTP, or a SOCKS 5 greeting with the command that follows it.
 pub fn is_preamble(data: &[u8]) -> bool {
     if [b"PROXY ".as_slice(), b"\r\n\r\n\0\r\nQUIT\n", b"CONNECT "].iter().any(|known| data.starts_with(known)) {
