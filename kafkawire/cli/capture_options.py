@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="Captures (pcap, pcapng, also in gzip or zstd); of a directory or a pattern in quotes the files as one; "
         "- is standard input.",
     ),

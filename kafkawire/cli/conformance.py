@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def conformance(
-    codec: Annotated[list[str], typer.Argument(metavar="CODEC...", help="The program, after --, and its arguments.")],
+    codec: Annotated[list[str], typer.Argument(metavar="CODEC", help="The program, after --, and its arguments.")],
     schemas: Annotated[
         str | None, typer.Option(metavar="DIR", help="Message schemas of your own, over Kafka's.")
     ] = None,

@@ -22,7 +22,7 @@ _DECODES = "Decode records as {}, whatever the topic's name is."
 
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(metavar="PATH...", help="Log directories, directories of partitions, single files, globs."),
+    typer.Argument(metavar="PATH", help="Log directories, directories of partitions, single files, globs."),
 ]
 Files = Annotated[
     str | None,

@@ -18,7 +18,7 @@ _HEAD = re.compile(r"\ufeff?((?:[ \t]*//[^\n]*\n|[ \t]*/\*.*?\*/[ \t]*\n|[ \t\r]
 
 
 def fmt(
-    paths: Annotated[list[Path], typer.Argument(metavar="FILE|DIR...", help="Schema files, or folders of them.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="FILE|DIR", help="Schema files, or folders of them.")],
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit with 1 where a file is not in the form.")
     ] = False,

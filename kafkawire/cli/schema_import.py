@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def import_schemas(
     inputs: Annotated[
-        list[Path], typer.Argument(metavar="JAR|DIR...", help="Kafka's jars, or folders of jars and schemas (*.json).")
+        list[Path], typer.Argument(metavar="JAR|DIR", help="Kafka's jars, or folders of jars and schemas (*.json).")
     ],
     folder: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where the schemas are written.")],
     family: Annotated[

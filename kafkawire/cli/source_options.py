@@ -11,9 +11,7 @@ from kafkawire.cli.arguments import check_clock
 
 PathsArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[PATH...]", help="Copies of brokers' log directories, tiers, or folders that hold several."
-    ),
+    typer.Argument(metavar="PATH", help="Copies of brokers' log directories, tiers, or folders that hold several."),
 ]
 ClusterOption = Annotated[
     str | None,

@@ -63,7 +63,7 @@ def why(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH...|WORDS]",
+            metavar="PATH|WORDS",
             help="Copies of brokers' log directories; without a subject and a cluster, a line of a log to look up.",
         ),
     ] = None,

@@ -83,6 +83,14 @@ def test_lists_commands() -> None:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_usage_marks_repetition_once(run: Run, words: tuple[str, ...]) -> None:
+    """`[PATH]...`, and not `[[PATH...]]...`."""
+    usage, _, _ = run(*words, "--help").text.partition("\n\n")
+    assert usage.startswith("Usage: kafkawire")
+    assert not re.search(r"\[\[|\.\.\.[]}|]", usage)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_many_options_have_headings(words: tuple[str, ...]) -> None:
     """Of more than 15 options each is in exactly one group; and no group names what the command does not have."""
     command = command_of(words)
