@@ -50,9 +50,11 @@ async def read_share_lags(
     deadline = cluster.deadline(search.timeout_s)
     exact: dict[Place, Lag] = {}
     counted, unread = await _counted(cluster, view.group, search, topics)
+    names = {share.source.topic or "" for share in counted}
+    configs = (await topic_configs(cluster, names, sorted(TOPIC_SETTINGS), deadline)).values if counted else {}
     for share in counted:
         place = (share.source.topic or "", share.source.key.partition)
-        settings = (await topic_configs(cluster, {place[0]}, sorted(TOPIC_SETTINGS), deadline)).values.get(place[0])
+        settings = configs.get(place[0])
         exact[place] = await _row(
             cluster,
             share,
