@@ -89,7 +89,7 @@ def compare(
     if not places:
         return [], 0, planned.incomplete
     with session_on(master, settings=QUICK_START, conf=conf) if spark is None else nullcontext(spark) as session:
-        results = _compared(session, places, made, planned.topic_b, progress)
+        results = _compared(session, places, made, planned, progress)
     rows: list[Row] = []
     differences = 0
     for _, of_place, _, _ in results:
@@ -109,11 +109,11 @@ def _compared(
     session: SparkSession,
     places: list[Place],
     made: Callable[[], CopyComparison],
-    topic_b: Callable[[str], str | None],
+    planned: CopyComparison,
     progress: Progress | None,
 ) -> list[_Result]:
     limits = TaskLimits.of(session)
-    most = made().most
+    most, named = planned.most, [(place, planned.topic_b(place[0])) for place in places]
     copies = [(number, side, *place) for number, place in enumerate(places) for side in _SIDES]
     readers, reducers = min(len(copies), limits.tasks), min(len(places), limits.reducers)
     listed = session.createDataFrame(copies, "place int, side int, topic string, partition int")
@@ -137,7 +137,6 @@ def _compared(
         notes = found.where("number IS NULL").select("place", sql.lit(_NOTES).cast("bigint").alias("number"), "payload")
         everything = _with_span(runs).unionByName(_with_span(notes)).unionByName(_same(ranges))
         ordered = everything.repartition(reducers, "place").sortWithinPartitions("place", "number")
-        named = [(place, topic_b(place[0])) for place in places]
         with job(session, "compare ranges", progress):
             found_rows = by_task(ordered, lambda rows: _added_up(rows, named, most), _RESULT).toLocalIterator()
             return sorted((pickle.loads(row.payload) for row in found_rows), key=lambda one: int(one[0]))
