@@ -220,7 +220,10 @@ class LogDirectory:
             client_transaction_version=version,
         )  # fmt: skip
         log = self.id_log(transactional_id)
-        log.skip(self.compacted)
+        if self.compacted:
+            log.skip(1)
+            number = partition_of_id(transactional_id, self.ids)
+            self.checkpoint("cleaner-offset-checkpoint", "__transaction_state", number, log.end)
         key = TransactionLogKey(transactional_id=transactional_id).encode_prefixed(version=0)
         body = None if value is None else value.encode_prefixed(version=1)
         log.records([Record(key=key, value=body, timestamp=at)])

@@ -138,6 +138,12 @@ class BrokerDirectory:
         self._entries(CLEANED)
         return CLEANED not in self._missing
 
+    def cleaned_to(self, topic: str, partition: int) -> int | None:
+        """As of `Partition`."""
+        entries = self._entries(CLEANED)
+        whole = self.cleans and not any(isinstance(entry, Damage) for entry in entries)
+        return self.cleaned.get((topic, partition), 0 if whole else None)
+
     def _offsets(self, name: str) -> dict[tuple[str, int], int]:
         lines = self._entries(name)
         return {(e.topic, e.partition): e.offset for e in lines if isinstance(e, CheckpointLine)}
@@ -299,6 +305,12 @@ class Partition:
     def high_watermark(self) -> int | None:
         """From the broker's checkpoint; None where it does not name the partition."""
         return self.broker.high_watermarks.get((self.topic, self.partition))
+
+    @property
+    def cleaned_to(self) -> int | None:
+        """The offset from which on its broker's cleaner has removed nothing: the checkpoint's, 0 where that does not
+        name the partition; None where there is no checkpoint, or a damaged one."""
+        return self.broker.cleaned_to(self.topic, self.partition)
 
     @property
     def log_start_offset(self) -> int | None:

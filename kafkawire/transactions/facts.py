@@ -178,6 +178,18 @@ class DecisionTime(NamedTuple):
     leader_epoch: int
 
 
+class MissingOffsets(msgspec.Struct, frozen=True):
+    """Offsets `[start, end)` that are missing in a log. `file`: the segment that they belong to."""
+
+    file: str
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        one = self.end == self.start + 1
+        return f"offset {self.start} is missing" if one else f"offsets {self.start} to {self.end - 1} are missing"
+
+
 class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A replica of a partition, as far as it was copied.
 
@@ -193,6 +205,8 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
             that epoch.
         damaged: something in it could not be read, other than a torn end: that is only where the copy ends, and when
             it ended is judged by times. The end of a segment that became shorter while it was read counts as damage.
+        cleaned_to, missing: of `__transaction_state` the offset from which on the cleaner of its broker has removed
+            nothing, and the last offsets that are missing before its last batch, for whatever reason.
     """
 
     place: Place
@@ -213,6 +227,8 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     leader_time: tuple[int, int] | None = None
     epoch_start: int | None = None
     markers: tuple[MarkerTime, ...] = ()
+    cleaned_to: int = 0
+    missing: MissingOffsets | None = None
 
     @property
     def leader_newest(self) -> int | None:

@@ -223,7 +223,8 @@ def test_prints_a_sentence_instead_of_an_empty_table(run: Run, logs: LogDirector
     out = run(*arguments(logs, "--format", "table")).out.decode()
     assert out.startswith(
         "No transaction is open.\n"
-        "  - reach: all partitions that were given were read to their high watermarks (4 replicas)\n"
+        "  - reach: all partitions that the checkpoints and metadata logs name were read to their high watermarks (4 "
+        "replicas)\n"
         "  - soundness: nothing that was read is damaged\n\n"
         "Ages as of 2025-06-16 12:00:00 UTC ("
     )

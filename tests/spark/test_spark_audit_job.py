@@ -23,6 +23,7 @@ from kafkawire.transactions.parts.part_scan import PART_BYTES, PartTask
 from tests.audit_logs import NOON, LogDirectory
 from tests.injected.cases import SEEDS, write_clusters
 from tests.random_logs import PRODUCERS, damage, entry, fill, register
+from tests.transactions.test_lost_records import EXAMPLE, cut
 from tests.worlds import World
 from tools.audit_faults.faults import sample
 from tools.audit_faults.judging import outcomes
@@ -84,6 +85,15 @@ def test_partitions_that_are_not_there_are_named_as_on_one_machine(spark: SparkS
     local, by_spark = both(spark, Settings(), str(root / "orders-2"))
     assert by_spark == local
     assert len(local.read.gaps) == 1
+
+
+def test_records_that_a_coordinators_log_lost_leave_the_local_doubts(spark: SparkSession, tmp_path: Path) -> None:
+    root = cut(EXAMPLE, tmp_path / "cut", "__transaction_state-3", 3)
+    local, by_spark = both(spark, Settings(), str(root))
+    assert by_spark == local
+    assert [gap for gap in by_spark.read.gaps if "offset 3 is missing, where no cleaner has been" in gap]
+    (live,) = [one for one in by_spark.findings if (one.topic, one.partition) == ("orders", 2)]
+    assert live.verdict == "unknown"
 
 
 def test_links_and_interrupted_swaps_are_read_as_on_one_machine(spark: SparkSession, tmp_path: Path) -> None:

@@ -325,6 +325,7 @@ def test_a_torn_batch_at_the_end_may_be_the_marker(logs: LogDirectory, orders: P
 
 
 def test_a_torn_end_of_the_coordinators_log_is_where_its_copy_ends(logs: LogDirectory, orders: PartitionLog) -> None:
+    logs.compacted = False
     orders.data(1, at=OLD)
     logs.id("pay", "CompleteCommit", 1, 1, at=NOON)
     logs.id("pay", "Ongoing", 1, 1, at=NOON)

@@ -111,6 +111,11 @@ class FetchedPartition(Partition):
     def local_start_offset(self) -> int:
         return self._offsets.log_start
 
+    @property
+    def cleaned_to(self) -> int:
+        """No broker says how far its cleaner has come: it may have been everywhere."""
+        return self._offsets.high_watermark
+
     def latest_snapshot(self) -> tuple[LogFile, list[SnapshotEntry | Damage]]:
         """The producers that the leader remembers."""
         return self.log, [SnapshotEntry(0, _entry(state)) for state in self._producers]

@@ -16,6 +16,7 @@ from kafkawire.transactions.checks.answer_rows import each_violation, merged, su
 from kafkawire.transactions.checks.causes import without_consequences
 from kafkawire.transactions.checks.cross_partition import joined_answers
 from kafkawire.transactions.checks.open_transactions import case_answers
+from kafkawire.transactions.coordinator.coordinator_copies import NOT_CLEANED
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place
 from kafkawire.transactions.formatting import numbers, when
 from kafkawire.transactions.verdict import premises
@@ -139,6 +140,8 @@ def _coverage(cluster: ClusterFacts) -> rows.Coverage:
         )
     if needed and log.damaged:
         gaps.append(f"{TRANSACTION_STATE} is damaged in partitions {numbers(list(log.damaged))}")
+    if needed:
+        gaps += [f"{lost.file}: {lost}, {NOT_CLEANED}" for lost in log.lost.values()]
     if cluster.has_opens and clock is None:
         gaps.append("no clock: no broker-side time was found, and none was given")
     return rows.Coverage(

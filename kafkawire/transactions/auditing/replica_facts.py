@@ -28,7 +28,9 @@ from kafkawire.transactions.cluster.clock_offsets import MarkerTimes, has_own_ep
 from kafkawire.transactions.coordinator.coordinator_log import IdFacts
 from kafkawire.transactions.coordinator.decided import Decided
 from kafkawire.transactions.coordinator.id_columns import CoordinatorFact
+from kafkawire.transactions.coordinator.lost_records import with_missing
 from kafkawire.transactions.facts import (
+    TRANSACTION_STATE,
     AssignedProducerIds,
     Open,
     PartitionFacts,
@@ -292,6 +294,8 @@ class ReplicaMerge:
         found = partition_of(
             place, self._segments, log_start=partition.log_start_offset, high_watermark=partition.high_watermark
         )
+        if partition.topic == TRANSACTION_STATE:
+            found = with_missing(found, partition, self._segments)
         lost = lost_tail(partition, self._segments)
         if lost.damage:
             gap = OffsetGap(found.log_end) if lost.at_end else found.gap

@@ -87,7 +87,8 @@ def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
 def _until(cluster: ClusterFacts, place: Place, skew_ms: int) -> int | None:
     history, partition = cluster.histories[place], cluster.chosen[place]
     time = partition.broker_time
-    if time is None or not history.intact or partition.damaged or cluster.clocks.is_far(time):
+    lacking = partition.damaged or place.partition in cluster.log.lost
+    if time is None or not history.intact or lacking or cluster.clocks.is_far(time):
         return None
     return time - skew_ms
 

@@ -27,6 +27,7 @@ from kafkawire.transactions.verdict.verdicts import HANGING, UNKNOWN
 
 _RUNNING = "the broker was running when it was copied, and its checkpoints lag behind or run ahead"
 _DAMAGED = "the partition is damaged: the id's newer record may be lost"
+_LOST = "offsets of the partition are missing, where no cleaner has been: the id's newer record may be lost"
 _NO_END = "the end of the log could not be read"
 _NO_CHECKPOINT = "no replication-offset-checkpoint: the high watermark is not known"
 
@@ -135,6 +136,8 @@ def _prepared(context: CaseContext, record: Registration, stuck: rows.Finding | 
     as_of = context.clock_of(record.place, since)
     if record.place.partition in context.log.damaged:
         tally.lack(_DAMAGED)
+    elif context.log.lost_after(record) is not None:
+        tally.lack(_LOST)
     elif as_of is None:
         tally.lack("the times of the partition are far from those of all other brokers, and do not count")
     elif stuck is None and as_of - since <= context.max_timeout_ms + GRACE_MS:

@@ -106,9 +106,9 @@ class _Kept(NamedTuple):
 
     @classmethod
     def of(cls, replica: ReplicaDigests) -> _Kept:
-        partition, broker = replica.partition, replica.partition.broker
+        partition = replica.partition
         bases = np.array(sorted(file.offset or 0 for file in partition.segments), np.int64)
-        start = broker.cleaned.get((partition.topic, partition.partition), 0) if broker.cleans else HIGHEST_OFFSET
+        start = HIGHEST_OFFSET if partition.cleaned_to is None else partition.cleaned_to
         return cls(start, bases, not any(damage.reason != _MISMATCH for damage in replica.damage))
 
     def lacks(self, offset: Int64, present: Int64) -> Bools:

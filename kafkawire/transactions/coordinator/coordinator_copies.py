@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kafkawire.transactions.facts import Place
+from kafkawire.transactions.facts import MissingOffsets, Place, Registration
 
 #: By how much clocks of brokers may differ: what one wrote is after what another wrote where it is later by more. The
 #: second number: by how much the clock of one broker may be set back.
@@ -17,6 +17,9 @@ SKEW_MS, ONE_CLOCK_MS = 600_000, 1_000
 _NAMED = 3
 #: What shows more than a copy of the coordinator's log that is not newer than the data.
 LATER_COPY = "copy {} again, after the data; or copy the directory of a broker that was stopped cleanly"
+#: Of offsets that are missing: that they are lost, and what shows more.
+NOT_CLEANED = "where no cleaner has been (cleaner-offset-checkpoint)"
+OTHER_COPY = "give another copy of {}, or the directories of its other replicas, whose cleaners may have been there"
 
 
 def _named(found: Sequence[int], places: Mapping[int, Place]) -> str | None:
@@ -34,6 +37,7 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         places: the replica of each partition that was read.
         until: of those in directories of brokers that were stopped cleanly the newest broker-side time in the
             directory: until then they are whole, unless their leader has more.
+        lost: of those in which records are lost, and nothing is damaged, the last offsets of these.
     """
 
     partitions: int
@@ -43,6 +47,7 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     newest: dict[int, int] = {}
     until: dict[int, int] = {}
     places: dict[int, Place] = {}
+    lost: dict[int, MissingOffsets] = {}
 
     def source(self, chosen: Collection[int] | None = None) -> str | None:
         """The folders of some partitions, of all that were read by default; the first of many; None for none.
@@ -53,6 +58,13 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if chosen is None:
             return self._source
         return _named([number for number in chosen if number in self.places], self.places)
+
+    @property
+    def losses(self) -> str:
+        """The partitions in which records are lost, and the last offsets of these; the first of many."""
+        found = [f"partition {number}: {lost}" for number, lost in list(self.lost.items())[:_NAMED]]
+        more = len(self.lost) - _NAMED
+        return "; ".join(found) + (f"; and {more:,} more" if more > 0 else "")
 
     @cached_property
     def _source(self) -> str | None:
@@ -79,7 +91,12 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def complete(self) -> bool:
         """Whether an id that was found nowhere does not exist."""
-        return not self.missing and not self.damaged
+        return not self.missing and not self.damaged and not self.lost
+
+    def lost_after(self, record: Registration) -> MissingOffsets | None:
+        """The lost offsets above that of the newest record of an id: a newer one may have been there."""
+        lost = self.lost.get(record.place.partition)
+        return None if lost is None or lost.end <= record.offset else lost
 
 
 class PartitionLeader(msgspec.Struct, frozen=True):

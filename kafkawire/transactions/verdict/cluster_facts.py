@@ -22,6 +22,7 @@ from kafkawire.transactions.cluster.cluster_metadata import distinct_assignments
 from kafkawire.transactions.cluster.cluster_traits import ClusterTraits, copied_traits
 from kafkawire.transactions.coordinator.coordinator_copies import ONE_CLOCK_MS, SKEW_MS, CoordinatorLog, PartitionLeader
 from kafkawire.transactions.coordinator.coordinator_log import IdFacts, pick_owner
+from kafkawire.transactions.coordinator.lost_records import lost_records
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
@@ -144,7 +145,8 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         """How much of the coordinator's log was read."""
         of_ids = self.of_ids
         unreadable = {place for place, history in self.histories.items() if history.unreadable is not None}
-        damaged = (n for n, p in of_ids.items() if p.damaged or p.place in unreadable)
+        damaged = {n for n, p in of_ids.items() if p.damaged or p.place in unreadable}
+        lost = lost_records(of_ids, self.facts.partitions)
         return CoordinatorLog(
             partitions=self.resolved.transaction_state_partitions.value,
             read=tuple(sorted(of_ids)),
@@ -156,6 +158,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
                 if (time := partition.leader_newest) is not None and not self.clocks.is_far(time)
             },
             places={number: partition.place for number, partition in of_ids.items()},
+            lost={number: one for number, one in sorted(lost.items()) if number not in damaged},
             until={
                 number: self.covered[partition.place.copy]
                 for number, partition in of_ids.items()

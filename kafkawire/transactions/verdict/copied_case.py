@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
 from kafkawire.transactions.cluster.broker_clocks import earlier_of
-from kafkawire.transactions.coordinator.coordinator_copies import LATER_COPY
+from kafkawire.transactions.coordinator.coordinator_copies import LATER_COPY, NOT_CLEANED, OTHER_COPY
 from kafkawire.transactions.coordinator.coordinator_log import CURRENT
 from kafkawire.transactions.coordinator.coordinator_rules import begun_ms, raises_epoch, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place
@@ -122,6 +122,13 @@ class CopiedCase(CopiedReach, frozen=True, kw_only=True, dict=True):
             if partition in log.damaged:
                 what = f"{name} is damaged: a newer record of the id may be lost."
                 return (unmet(SOUNDNESS, what, f"give another copy of {name}", self.record_source),)
+            lost = log.lost_after(owner.newest)
+            if lost is not None:
+                what = f"Of {name} {lost}, {NOT_CLEANED}: a newer record of the id may be lost."
+                return (unmet(SOUNDNESS, what, OTHER_COPY.format(name), f"{lost.file}: offset {lost.start}"),)
+            if partition in log.lost:
+                what = f"No offset of {name} is missing from its newest record on."
+                return (met(SOUNDNESS, what, self.record_source),)
             return (met(SOUNDNESS, f"All that was copied of {name} could be read.", self.record_source),)
         found = []
         if log.missing:
@@ -136,6 +143,10 @@ class CopiedCase(CopiedReach, frozen=True, kw_only=True, dict=True):
             what = f"{TRANSACTION_STATE} is damaged in partitions {damaged}: its id may be lost."
             needs = f"give another copy of these partitions of {TRANSACTION_STATE}"
             found.append(unmet(SOUNDNESS, what, needs, log.source(log.damaged)))
+        if log.lost:
+            what = f"{TRANSACTION_STATE} lacks offsets, {NOT_CLEANED}: {log.losses}. Its id may be lost."
+            needs = OTHER_COPY.format(f"these partitions of {TRANSACTION_STATE}")
+            found.append(unmet(SOUNDNESS, what, needs, log.source(log.lost)))
         whole = f"All {log.partitions} partitions of {TRANSACTION_STATE} were read, and none is damaged."
         return tuple(found) or (met(REACH, whole, log.source()),)
 
