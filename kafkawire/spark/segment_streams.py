@@ -288,9 +288,15 @@ class SegmentStream(LimitedStream):
     def _parts(self, id: LogId, before: Mapping[LogId, Position], end: Position) -> Iterator[SegmentPart]:
         log, start = self._logs.get(id), before.get(id)
         if log is None:
-            first = "its beginning" if start is None else f"offset {start.offset}"
-            detail = f"no copy of the log is there any more, of which {first} to offset {end.offset} were to be read"
-            yield SegmentPart(_nowhere(id), problem=Damage(0, "unreadable", detail))
+            read = f"{'its beginning' if start is None else f'offset {start.offset}'} to offset {end.offset}"
+            later = [one.topic_id for one in self._logs if one.is_new(id) and one not in before]
+            if later:  # an id that was not there before: the topic was deleted, no copy is missing
+                created = f"the topic {id.topic_id} was deleted, and created again with the id {later[0]}"
+                problem = Damage(0, "out_of_range", f"the log was removed before it was read from {read}: {created}")
+            else:
+                detail = f"no copy of the log is there any more, of which {read} were to be read"
+                problem = Damage(0, "unreadable", detail)
+            yield SegmentPart(_nowhere(id), problem=problem)
             return
         replica = log.replica
         for problem in self._problems(replica, start, end, [one for one in before if id.is_new(one)]):

@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kafkawire.spark.errors import SourceError
 from kafkawire.spark.segment_columns import RECORDS
 from kafkawire.spark.segment_streams import SegmentStream
 from kafkawire.spark.sources import SourceOptions
@@ -194,6 +195,38 @@ def test_a_topic_that_is_created_again_is_a_new_log(tmp_path: Path) -> None:
         f"new_log: the topic was created again: its id is {log.topic_id}, that of the log that was read before is "
         f"{former}; the new log is read from offset 0 on"
     )
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_planned_log_that_was_deleted_with_its_topic_is_out_of_range(tmp_path: Path, read: bool) -> None:
+    """A driver was killed within a micro-batch, and the topic is another one when its plan is computed again. The id
+    is the proof: without a later log, copies are missing, and a log that was known before proves nothing."""
+    log = logged(tmp_path / "logs")
+    query = Query(tmp_path / "logs", Random(1))
+    begun = f"offset {log.end}" if read else "its beginning"
+    if read:
+        query.trigger()
+        log.append()
+    start = query.offset or {}
+    end, former, reached = query._stream().latestOffset(start), log.topic_id, log.end
+    log.create()
+    log.append()
+    later, created = log.topic_id, query._stream().latestOffset({})
+
+    def errors(before: Any, **options: str) -> list[str]:
+        stream = SegmentStream(from_arrow_schema(RECORDS), SourceOptions({**query.options, **options}))
+        tasks = stream.partitions(before, end)
+        return [row["error"] for task in tasks for batch in stream.read(task) for row in batch.to_pylist()]
+
+    found = (
+        f"the log was removed before it was read from {begun} to offset {reached}: the topic {former} was deleted, "
+        f"and created again with the id {later}"
+    )
+    assert errors(start) == [f"out_of_range: {found}"]
+    with pytest.raises(SourceError, match=f"out_of_range: {found}"):
+        errors(start, failOnDataLoss="true")
+    if not read:
+        assert [error.split(":")[0] for error in errors(created)] == ["unreadable"]
 
 
 def test_a_checkpoint_of_an_earlier_version_is_converted(tmp_path: Path) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -12,8 +18,11 @@ pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed"
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from tests.broker_fixture import StartCluster
+from tools.bench.sample_data import ROOT
+from tools.broker import BrokerUnavailableError, jars
 from tools.soak.changing_logs import disagreement, main, run_beside
-from tools.soak.log_changes import BROKERS
+from tools.soak.log_changes import BROKERS, KEPT, WAIT_S, Changes
+from tools.soak.query_process import DONE, READY, ROWS, TRIGGER, Query
 
 
 @pytest.mark.deployment
@@ -28,8 +37,7 @@ def test_delivered_is_what_a_real_consumer_has(start_cluster: StartCluster, tmp_
     assert found.acts.total() >= 15
 
 
-# Runs fail for the harness's reasons, too: a file that retention removes while a task reads it is a row with an error,
-# and a topic may take more than 90 s to be deleted.
+# Minutes each.
 @pytest.mark.skipif(not os.environ.get("SPARK_FULL"), reason="SPARK_FULL=1 is not set")
 @pytest.mark.deployment
 @pytest.mark.parametrize(("into", "seed"), [("parquet", 21), ("delta", 22), ("iceberg", 23)])
@@ -43,6 +51,51 @@ def test_a_query_that_is_killed_delivers_what_a_real_consumer_has(
     assert found.batches >= 10
     assert found.records > 50
     assert found.kills.total() >= 2
+
+
+@pytest.mark.deployment
+def test_no_producer_creates_a_deleted_topic(start_cluster: StartCluster) -> None:
+    """One that has records for it asks for its metadata, and brokers that create topics by themselves do so then."""
+    with start_cluster(2, controllers=1, config=BROKERS) as running:
+        changes = Changes(running, Random(1))
+        for done in changes.admin.delete_topics([KEPT]).values():
+            done.result(WAIT_S)
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            changes._producer.produce(KEPT, b"1", partition=0)
+            changes._producer.poll(0.05)
+        assert KEPT not in changes._topics()
+        changes._producer.purge()
+
+
+@pytest.mark.deployment
+def test_a_trigger_after_a_restart_reads_the_rest(tmp_path: Path) -> None:
+    """With PySpark 4.1, too, which runs one micro-batch: the one that was not committed, without rows."""
+    try:
+        spark = jars.lake_spark()
+    except BrokerUnavailableError as error:
+        pytest.skip(str(error))
+    logs = tmp_path / "logs"
+    examples = ROOT / "examples/kafka-logs/one-node/broker-1"
+    shutil.copytree(examples / "orders-0", logs / "orders-0")
+    shutil.copy(examples / "meta.properties", logs)
+    query = json.dumps(Query({"path": str(logs)}, "parquet", str(tmp_path))._asdict())
+
+    def values() -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "tools.soak.query_process", query],
+            input=f"{TRIGGER}\n{ROWS}\n", capture_output=True, text=True, check=True, cwd=ROOT, timeout=300,
+            env={**os.environ, "PYTHONPATH": f"{spark}{os.pathsep}{ROOT}", "SPARK_HOME": str(spark / "pyspark")},
+        )  # fmt: skip
+        ready, answer, rows = done.stdout.splitlines()
+        assert (ready, answer) == (READY, DONE)
+        return [value for value, _ in json.loads(rows)]
+
+    before = len(values())
+    for file in (tmp_path / "checkpoint" / "commits").iterdir():
+        file.unlink()  # the driver was killed before it wrote this
+    shutil.copytree(examples / "orders-1", logs / "orders-1")
+    assert (before, len(values())) == (23, 43)
 
 
 def test_refuses_another_format() -> None:

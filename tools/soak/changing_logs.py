@@ -168,7 +168,7 @@ class Stream:
             for batch in self._stream.read(task):
                 for row in batch.to_pylist():
                     if row["error"]:
-                        self.errors[row["error"].split(":")[0]] += 1
+                        self.errors[row["error"]] += 1
                     else:
                         found[row["value"]] += 1
         self.offset = end
@@ -265,9 +265,18 @@ def run_beside(
             announce(f"seed {seed}: micro-batch {batches}, {sum(every.values())} records, {recent[-1]}")
     finally:
         stream.close()
-    if unexpected := stream.errors.keys() - _EXPECTED:
-        raise SoakError(f"seed {seed}: rows with errors {unexpected}")
-    return Outcome(batches, sum(every.values()), done, stream.errors, stream.kills)
+    texts = {reason_of(text): text for text in sorted(stream.errors)}
+    if unexpected := [text for reason, text in texts.items() if reason not in _EXPECTED]:
+        raise SoakError(f"seed {seed}: rows with errors, one text per reason: {unexpected}; {dict(done)}, {recent}")
+    errors: Counter[str] = Counter()
+    for text, count in stream.errors.items():
+        errors[reason_of(text)] += count
+    return Outcome(batches, sum(every.values()), done, errors, stream.kills)
+
+
+def reason_of(error: str) -> str:
+    """The reason of a row that is no record."""
+    return error.partition(":")[0]
 
 
 def main(words: list[str]) -> Iterator[str]:

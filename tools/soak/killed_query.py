@@ -32,8 +32,8 @@ class KilledQuery:
     """A query with its processes.
 
     Attributes:
-        errors: rows with errors, by reason. `kills`: what was killed: `driver` or `executor`, `within` a micro-batch or
-            `between` two, as text.
+        errors: rows with errors, by their text.
+        kills: what was killed: `driver` or `executor`, `within` a micro-batch or `between` two, as text.
 
     Args:
         options: of `kafka_segment`. `folder`: for the table and the checkpoint. `format`: one of `FORMATS`.
@@ -110,7 +110,7 @@ class KilledQuery:
     def _delivered(self) -> Counter[bytes]:
         self._tell(ROWS)
         rows: list[list[Any]] = json.loads(self._answer())
-        self.errors = Counter(error.split(":")[0] for _, error in rows if error)
+        self.errors = Counter(error for _, error in rows if error)
         every = Counter(value.encode() for value, error in rows if not error)
         found, self._seen = every - self._seen, every
         return found

@@ -26,8 +26,10 @@ from .errors import SoakError
 
 KEPT, COMPACTED = "kept", "compacted"
 TOPICS = (KEPT, COMPACTED)
-#: Brokers that clean, roll, check retention and write their checkpoints at once, and elect any replica that is there.
+#: Brokers that clean, roll, check retention and write their checkpoints at once, and elect any replica that is there. A
+#: producer that asks for the metadata of a deleted topic does not create it.
 BROKERS = {
+    "auto.create.topics.enable": "false",
     "broker.heartbeat.interval.ms": 200,
     "broker.session.timeout.ms": 2_000,
     "file.delete.delay.ms": 300,

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafkawire.spark import admission, register
+from kafkawire.spark import register
 from kafkawire.spark.session import QUICK_START, local_session
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def session_settings(query: Query) -> dict[str, str]:
         **QUICK_START,
         "spark.executor.memory": "512m",
         "spark.sql.shuffle.partitions": "2",
+        # PySpark 4.1 runs one micro-batch otherwise, which after a restart is the one that was not committed.
+        "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
         "spark.sql.warehouse.dir": f"{query.folder}/warehouse",
     }
     if query.jars is None:
@@ -60,14 +62,7 @@ def session_settings(query: Query) -> dict[str, str]:
 
 
 def trigger(spark: SparkSession, query: Query) -> None:
-    """Append all that is there, and return when it is committed. With PySpark 4.1 a run is one micro-batch, and after a
-    restart the one that was not committed: there it takes runs until nothing is left."""
-    while _run(spark, query) and admission.limits is None:
-        pass
-
-
-def _run(spark: SparkSession, query: Query) -> bool:
-    """Run the query, and return whether it read anything."""
+    """Append all that is there, and return when it is committed."""
     read = spark.readStream.format("kafka_segment").options(**query.options)
     rows = read.load().selectExpr("CAST(value AS STRING) AS value", "error")
     write = rows.writeStream.option("checkpointLocation", f"{query.folder}/checkpoint").trigger(availableNow=True)
@@ -77,7 +72,6 @@ def _run(spark: SparkSession, query: Query) -> bool:
     else:
         running = write.format(query.format).start(f"{query.folder}/table")
     running.awaitTermination()
-    return any(progress.numInputRows for progress in running.recentProgress)
 
 
 def rows(spark: SparkSession, query: Query) -> list[list[Any]]:
