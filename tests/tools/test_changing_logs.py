@@ -37,8 +37,6 @@ def test_delivered_is_what_a_real_consumer_has(start_cluster: StartCluster, tmp_
     assert found.acts.total() >= 15
 
 
-# Minutes each.
-@pytest.mark.skipif(not os.environ.get("SPARK_FULL"), reason="SPARK_FULL=1 is not set")
 @pytest.mark.deployment
 @pytest.mark.parametrize(("into", "seed"), [("parquet", 21), ("delta", 22), ("iceberg", 23)])
 def test_a_query_that_is_killed_delivers_what_a_real_consumer_has(
