@@ -73,6 +73,7 @@ def test_a_running_broker_is_judged_as_its_log_directory(broker: RunningCluster,
         consumed(proxy.address)
         lose_response(proxy, IDEMPOTENT, idempotent=True)
         lose_response(proxy, PLAIN, idempotent=False)
+    known = time.time()
     live = rows_of(run, capture, "--bootstrap-server", broker.bootstrap)
     (summary,) = of_kinds(live, "witness")
     # The batch without idempotence is held twice; all others are held, and the group was given what it committed.
@@ -85,7 +86,9 @@ def test_a_running_broker_is_judged_as_its_log_directory(broker: RunningCluster,
     assert (anomaly["second_offset"], anomaly["held_offset"]) == (6, 7)
     commits = of_kinds(live, "commit")
     assert [(one["commit"], one["delivery"], one["commits"]) for one in commits] == [("held", "delivered", 1)]
-    # The leader knows what its log directory shows; the log of a running broker has no checkpoint of its end yet.
+    # The leader knows what its log directory shows once the checkpoint of its high watermarks is from after the commit.
+    checkpoint = broker.log_dirs[1] / "replication-offset-checkpoint"
+    until(lambda: checkpoint.stat().st_mtime > known or None, "a checkpoint of high watermarks", seconds=30)
     copied = rows_of(run, capture, "--logs", broker.log_dirs[1])
     kinds = ("witness", "fate", "read", "ended", "commit", "anomaly")
     assert of_kinds(live, *kinds) == of_kinds(copied, *kinds)
