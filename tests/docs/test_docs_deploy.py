@@ -128,7 +128,7 @@ def test_prometheus_evaluates_rules_and_dashboard_over_a_watch(tmp_path: Path) -
     program("prometheus")
     pytest.importorskip("prometheus_client")
     from kafkawire.testing import MockBroker
-    from tools.dashboard_picture import scraped_watch
+    from tests.docs.scraped_watch import scraped_watch
     from tools.recordings.raw_client import RawCluster
 
     with MockBroker({"orders": 1}, verify_transactions=False) as broker:
@@ -150,18 +150,3 @@ def test_prometheus_evaluates_rules_and_dashboard_over_a_watch(tmp_path: Path) -
             'sum by (topic, partition) (kafkawire_blocked{job=~".*"}) > 0',
             'max by (broker) (kafkawire_unread_partitions{job=~".*"}) > 0',
         ]
-
-
-def test_picture_draws_each_panel_with_its_lines() -> None:
-    from tools.dashboard_picture import PanelSeries, PictureSpan, amount, page
-    from tools.grafana_dashboard import PANELS
-
-    lines = [PanelSeries("<one>", [(0.0, 1.0), (1.0, 3.0), (5.0, 2.0)]), PanelSeries("two", [(2.0, 0.0)])]
-    drawn = page([(PANELS[0], lines), (PANELS[5], lines), (PANELS[6], [])], PictureSpan(0, 10, (4,)), "a & b")
-    assert drawn.count("No data") == 1
-    assert "<b>2</b>" in drawn  # the last value of all lines
-    assert drawn.count("&lt;one&gt;") == 1
-    assert drawn.count("stroke-dasharray") == 1
-    assert "a &amp; b" in drawn
-    assert [amount(value, "s") for value in (0, 0.02, 1.5, 90, 7200)] == ["0 s", "20 ms", "1.5 s", "1.5 min", "2 h"]
-    assert [amount(value, "short") for value in (0, 0.25, 12, 1234)] == ["0", "0.25", "12", "1.23 K"]
