@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
+from heapq import merge
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from kafkawire.capture import recognition
 from kafkawire.capture.frame_decoding import FrameDecoder
 from kafkawire.capture.frame_stream import MAX_LOOSE_BYTES, FrameStream, StreamFrame
+from kafkawire.capture.late_packets import LatePackets
 from kafkawire.capture.matcher import DiscardingMatcher, Matcher
 from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, TcpSegment, endpoint
 from kafkawire.capture.recognition import OtherDirection, Recognition, SearchResult
@@ -95,6 +97,7 @@ class TcpConnection:
         self._broker = decoder.recognizer.broker((segment.source[1], segment.destination[1]))
         self._closed: set[int] = set()  # ends that have closed a connection that is not decoded
         self._early_problems: list[tuple[int, str, int, int]] = []  # problems found before the verdict
+        self._late = LatePackets()
 
     def reopened_by(self, segment: TcpSegment) -> bool:
         """Whether a segment begins a new connection between the same endpoints: a SYN that is no retransmission."""
@@ -145,6 +148,7 @@ class TcpConnection:
             sequence = (sequence + 1) & 0xFFFFFFFF  # a SYN may carry data (TCP Fast Open)
         if segment.flags & ACK and not segment.flags & RST:
             self._directions[1 - sender].stream.acknowledge(segment.acknowledgment)
+        self._late.segment(sender, segment, stream.following if stream.started else sequence, packet)
         if segment.flags & FIN:
             stream.close(sequence + len(segment.payload) + segment.missing & 0xFFFFFFFF)
         for event in stream.segment(sequence, segment.payload, packet, time_ns):
@@ -172,9 +176,9 @@ class TcpConnection:
 
     def finish(self) -> None:
         """Ends the connection and reports what is incomplete."""
-        for index, direction in enumerate(self._directions):
-            for event in direction.stream.finish():
-                self._handle(index, event)
+        left = (zip(repeat(index), [*self._directions[index].stream.finish()]) for index in (0, 1))
+        for index, event in merge(*left, key=lambda one: one[1].packet):
+            self._handle(index, event)
         if self.tls is not None and self.verdict != OTHER:
             self._decrypted(self.tls.finish())
         self._ending = True  # not before: the last events come one by one
@@ -236,9 +240,8 @@ class TcpConnection:
         if self._is_joined and not direction.lost:
             self.joined += count
         else:
-            self._report(
-                index, f"{_bytes(count)} that belong to no known frame", *(direction.first_unframed or self._now)
-            )
+            first = direction.first_unframed or self._now
+            self._report(index, f"{_bytes(count)} that belong to no known frame", *first)
 
     def _sender(self, segment: TcpSegment) -> int:
         return 0 if segment.source == self.endpoints[0] else 1
@@ -266,7 +269,10 @@ class TcpConnection:
         if isinstance(event, Chunk):
             self._advance(index, direction.take(event))
             return
-        if self._bridges(index, event.missing):
+        cut = self._cut_frame(index, event.missing)
+        if cut is not None:
+            self._advance(index, self._begin(index, cut))
+        if cut is not None or self._bridges(index, event.missing):
             self._advance(index, direction.bridge(event.missing))
             return
         missing = event.missing + direction.missing
@@ -320,16 +326,30 @@ class TcpConnection:
             return True
         head = direction.head
         if index == self._client:
-            return self._decoder.recognizer.request(head) is Recognition.YES
+            return self._decoder.recognizer.request(head) in (Recognition.YES, Recognition.LIKELY)
         return len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in self._matcher.outstanding
+
+    def _cut_frame(self, index: int, missing: int) -> int | None:
+        """Where a packet begins with a frame that a hole cuts, while no frame boundary is known."""
+        direction = self._directions[index]
+        if direction.synchronized or direction.from_start or not direction.loose:
+            return None
+        data, starts, known = bytes(direction.loose), direction.starts(), self._matcher is not None
+        if self._matcher is not None and index != self._client:
+            return recognition.cut_response(data, starts, missing, self._matcher.outstanding)
+        if not known and not self._may_be_client(index):
+            return None
+        offset = self._decoder.recognizer.cut_request(data, starts, missing, self._other(index), known=known)
+        if offset is not None and not known:
+            self._is_kafka(index)
+        return offset
 
     def _advance(self, index: int, frames: Iterator[StreamFrame] | None) -> None:
         """Passes the frames of one direction to the matcher, also those after a frame boundary that is found again."""
         while frames is not None:
             try:
                 for frame in frames:
-                    assert self._matcher is not None
-                    (self._matcher.request if index == self._client else self._matcher.response)(frame)
+                    self._match(index, frame)
             except DecodeError as error:
                 direction = self._directions[index]
                 problem = f"bytes that are no frame ({error.expected} expected, {error.found} found)"
@@ -340,6 +360,16 @@ class TcpConnection:
         other = 1 - index
         if self.verdict == KAFKA and index == self._client and not self._directions[other].synchronized:
             self._advance(other, self._found(other))
+
+    def _match(self, index: int, frame: StreamFrame) -> None:
+        assert self._matcher is not None
+        if index != self._client:
+            self._matcher.response(frame)
+            return
+        other, late = self._directions[1 - index], frame.packet in self._late
+        if not (late or self._matcher.outstanding or other.synchronized or other.from_start):
+            other.drop_before(frame.packet)  # answers to earlier requests
+        self._matcher.request(frame, late=late)
 
     def _found(self, index: int) -> Iterator[StreamFrame] | None:
         """Searches one direction for a frame; returns the frames from there, None where none is found."""
@@ -352,10 +382,13 @@ class TcpConnection:
             offset = 0
         else:
             offset = direction.find(self._find_request(index) if index == self._client else self._find_response)
-        if offset is None:
-            return None
-        if offset + direction.skipped:
-            self._unframed(index, offset + direction.skipped)
+        return None if offset is None else self._begin(index, offset)
+
+    def _begin(self, index: int, offset: int) -> Iterator[StreamFrame]:
+        """The frames from an offset in the loose bytes on."""
+        direction = self._directions[index]
+        if before := offset + direction.skipped:
+            self._unframed(index, before)
         return direction.begin(offset)
 
     def _find_request(self, index: int) -> Callable[[bytes, set[int]], SearchResult]:
@@ -375,8 +408,7 @@ class TcpConnection:
 
     def _find_response(self, data: bytes, starts: set[int]) -> SearchResult:
         assert self._matcher is not None
-        oldest = islice(self._matcher.outstanding.items(), _MOST_SEARCHED_IDS)
-        outstanding = {correlation_id: pending.expected for correlation_id, pending in oldest}
+        outstanding = self._matcher.expected(_MOST_SEARCHED_IDS)
         return recognition.find_response(data, starts, outstanding, final=self._ending)
 
     def _decide(self, index: int) -> int | None:
@@ -428,6 +460,7 @@ class TcpConnection:
             broker=endpoint(self.endpoints[1 - client]),
         )
         self._matcher = Matcher(row, self._sequencer, self._decoder)
+        self._matcher.joined = self._matcher.incomplete = self._opener is None
         for problem in self._early_problems:
             self._report(*problem)
 
@@ -440,6 +473,7 @@ class TcpConnection:
         if self._matcher is None:
             self._early_problems = [*self._early_problems, (index, what, packet, time_ns)][-_MOST_EARLY_PROBLEMS:]
             return
+        self._matcher.incomplete = True
         who = "client" if index == self._client else "broker"
         self._matcher.report(f"from the {who}: {what}", packet, time_ns)
 

@@ -195,6 +195,13 @@ class FrameStream:
         self.skipped += count
         self._forget_before(self._position - len(self.loose))
 
+    def drop_before(self, packet: int) -> None:
+        """Drops the loose bytes up to the first ones of a packet, or of a later one."""
+        at = next((at for at, number, _ in self._chunks if number >= packet), self._position)
+        if at > self._position - len(self.loose):
+            self.drop(self._position - at)
+            self._wanted = 0
+
     def find(self, look: Callable[[bytes, set[int]], SearchResult], *, keep: bool = False) -> int | None:
         """The offset of the next frame in the loose bytes; None where there is none yet.
 

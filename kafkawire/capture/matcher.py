@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -21,6 +23,7 @@ _SASL_HANDSHAKE = 17
 
 NO_RESPONSE = "no response was captured"
 NO_REQUEST = "its request was not captured"
+AMBIGUOUS = "other requests under way have its correlation id: its response may be that of one of them"
 TOKEN = "a SASL token, not shown"
 
 #: Limits of one connection: requests without their responses, and responses without their requests.
@@ -57,7 +60,9 @@ class Matcher:
     """Turns frames into exchanges and passes those to the sequencer.
 
     Attributes:
-        outstanding: requests without their responses yet, by correlation id, oldest first.
+        outstanding: requests without their responses yet, by correlation id, oldest first. Of several with one
+            correlation id the oldest.
+        incomplete: bytes of the connection were not captured; joined: some of them before its first packet.
 
     Args:
         row: the fields that all rows of the connection have in common.
@@ -67,6 +72,12 @@ class Matcher:
 
     def __init__(self, row: Exchange, sequencer: Sequencer, decoder: FrameDecoder) -> None:
         self.outstanding: OrderedDict[int, PendingRequest] = OrderedDict()
+        self.incomplete = self.joined = False
+        #: The later requests with the correlation id of one of those, and their number.
+        self._same: dict[int, deque[PendingRequest]] = {}
+        self._repeated = 0
+        self._last: int | None = None  # correlation id of the last request
+        self._doubtful: int | None = None  # a correlation id of several requests whose responses may be those of others
         self._row = row
         self._sequencer = sequencer
         self._options = decoder.options
@@ -75,8 +86,9 @@ class Matcher:
         self._raw_tokens = False  # after SaslHandshake v0: frames are tokens without headers
         self._tokens: deque[PendingExchange] = deque()
 
-    def request(self, frame: StreamFrame) -> None:
-        """Takes a frame from the client."""
+    def request(self, frame: StreamFrame, *, late: bool) -> None:
+        """Takes a frame from the client. `late`: its response may have been captured before it."""
+        self.incomplete |= frame.missing > 0
         ticket = self._sequencer.ticket(frame.packet)
         if self._raw_tokens and not self._is_request(frame):
             row = self._request_row(frame, problem=TOKEN)
@@ -105,8 +117,12 @@ class Matcher:
         if asked.silent or asked.correlation_id is None or asked.api_key is None or asked.version is None:
             self._close(ticket, exchange)
             return
+        # Requests with one correlation id before the capture may have the first responses in it.
+        if self.joined and asked.correlation_id == self._last:
+            self._doubtful = self._last
+        self._last = asked.correlation_id
         expected = Expected(asked.api_key, asked.version, self._decoder)
-        self._wait(asked.correlation_id, PendingRequest(ticket, exchange, expected))
+        self._wait(asked.correlation_id, PendingRequest(ticket, exchange, expected), late=late)
 
     def _request_row(self, frame: StreamFrame, **fields: Any) -> Exchange:
         """A row with the fields that packets give of a request, and `fields` of its content."""
@@ -132,8 +148,7 @@ class Matcher:
             while self._tokens:
                 self._unanswered(self._tokens.popleft())
         if waiting is not None:
-            del self.outstanding[correlation_id]
-            self._answer(waiting, frame)
+            self._answer(*self._answered(correlation_id, frame), frame)
             return
         # Captures may swap packets: its request may still come.
         self._unmatched(self._early.pop(correlation_id, None))
@@ -153,16 +168,24 @@ class Matcher:
         row = replace(self._row, time=iso_time(time_ns), time_ns=time_ns, packet=packet, problem=problem)
         self._close(ticket, CapturedExchange(row=row))
 
+    def expected(self, most: int) -> dict[int, list[Expected]]:
+        """What is expected by correlation id: of the oldest requests, `most` of them."""
+        found = {}
+        for correlation_id, oldest in islice(self.outstanding.items(), most):
+            same = islice(self._same.get(correlation_id, ()), most - 1)
+            found[correlation_id] = [oldest.expected, *(pending.expected for pending in same)]
+        return found
+
     @property
     def held(self) -> int:
         """Estimate of the memory that unmatched requests and responses take, in bytes."""
-        waiting = (*self.outstanding.values(), *self._tokens)
+        waiting = (*self._waiting, *self._tokens)
         early = sum(len(frame.data) for _, frame in self._early.values())
         return early + sum(self._weight(pending.exchange.row) for pending in waiting)
 
     def finish(self) -> None:
         """Closes all open exchanges at the connection's end."""
-        for pending in (*self.outstanding.values(), *self._tokens):
+        for pending in (*self._waiting, *self._tokens):
             self._unanswered(pending)
         for early in self._early.values():
             self._unmatched(early)
@@ -171,26 +194,65 @@ class Matcher:
         head = frame.size.to_bytes(4, "big") + frame.data[: recognition.HEAD]
         return self._decoder.recognizer.request(head) is recognition.Recognition.YES
 
-    def _wait(self, correlation_id: int, pending: PendingRequest) -> None:
+    @property
+    def _waiting(self) -> Iterator[PendingRequest]:
+        for correlation_id, oldest in self.outstanding.items():
+            yield oldest
+            yield from self._same.get(correlation_id, ())
+
+    def _wait(self, correlation_id: int, pending: PendingRequest, *, late: bool) -> None:
         early = self._early.pop(correlation_id, None)
-        if early is not None:
+        if early is not None and (late or early[1].packet > (pending.exchange.row.packet or 0)):
             ticket, frame = early
             self._sequencer.close(ticket)
-            self._answer(pending, frame)
+            self._answer(pending, None, frame)
             return
+        self._unmatched(early)
+        if len(self.outstanding) + self._repeated >= MOST_OUTSTANDING:
+            self._unanswered(self._pop(next(iter(self.outstanding))))
         if correlation_id in self.outstanding:
-            self._unanswered(self.outstanding.pop(correlation_id))
-        elif len(self.outstanding) >= MOST_OUTSTANDING:
-            self._unanswered(self.outstanding.popitem(last=False)[1])
-        self.outstanding[correlation_id] = pending
+            self._same.setdefault(correlation_id, deque()).append(pending)
+            self._repeated += 1
+        else:
+            self.outstanding[correlation_id] = pending
 
-    def _answer(self, pending: PendingRequest, frame: StreamFrame) -> None:
+    def _pop(self, correlation_id: int) -> PendingRequest:
+        """Takes out the oldest request with a correlation id. The next one with it takes the last place."""
+        oldest = self.outstanding.pop(correlation_id)
+        same = self._same.get(correlation_id)
+        if same is not None:
+            self.outstanding[correlation_id] = same.popleft()
+            self._repeated -= 1
+            if not same:
+                del self._same[correlation_id]
+        return oldest
+
+    def _answered(self, correlation_id: int, frame: StreamFrame) -> tuple[PendingRequest, str | None]:
+        """Takes out the request that a response answers; also gives why that is not certain.
+
+        Brokers answer in the order of requests: of several with one correlation id the oldest is answered. Where that
+        one's response does not decode and another one's does, responses are missing.
+        """
+        same = self._same.get(correlation_id, ())
+        several = bool(same)
+        if several and not frame.missing:
+            waiting = (self.outstanding[correlation_id], *same)
+            decodes = (i for i, pending in enumerate(waiting) if pending.expected.is_answered_by(frame.data))
+            for _ in range(next(decodes, 0)):
+                self.incomplete = True
+                self._unanswered(self._pop(correlation_id))
+        if several and self.incomplete:
+            self._doubtful = correlation_id
+        return self._pop(correlation_id), AMBIGUOUS if correlation_id == self._doubtful else None
+
+    def _answer(self, pending: PendingRequest, why: str | None, frame: StreamFrame) -> None:
+        """Closes an exchange with its response. `why`: why it is not certain to be its response."""
         asked = pending.exchange.row
         if frame.missing:
             found = self._decoder.cut_response(_cut(frame))
         else:
             found = self._decoder.response(frame.data, pending.expected.api_key, pending.expected.version)
-        problem = asked.problem if found.problem is None else joined(asked.problem, found.problem)
+        problem = joined(asked.problem, found.problem, why) or None
         note = joined(asked.note, found.note) or None
         row = self._response_row(asked, frame, errors=found.errors, response=found.body, problem=problem, note=note)
         if self._options.keep:
@@ -243,11 +305,17 @@ class DiscardingMatcher:
 
     def __init__(self) -> None:
         self.outstanding: OrderedDict[int, PendingRequest] = OrderedDict()
+        self.incomplete = self.joined = False
         self.held = 0
+
+    def expected(self, most: int) -> dict[int, list[Expected]]:
+        return {}
+
+    def request(self, frame: StreamFrame, *, late: bool) -> None: ...
 
     def _discard(self, *_: object) -> None: ...
 
-    request = response = report = finish = _discard
+    response = report = finish = _discard
 
 
 def iso_time(time_ns: int) -> str | None:

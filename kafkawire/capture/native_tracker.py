@@ -297,8 +297,21 @@ class _ExchangeHandler:
     def find_response(
         self, data: bytes, starts: list[int], outstanding: list[tuple[int, int, int]], final: bool
     ) -> tuple[int | None, int, int]:
-        expected = {number: Expected(key, version, self._decoder) for number, key, version in outstanding}
+        expected: dict[int, list[Expected]] = {}
+        for number, key, version in outstanding:
+            expected.setdefault(number, []).append(Expected(key, version, self._decoder))
         return recognition.find_response(data, set(starts), expected, final=final)
+
+    def may_be_request(self, data: bytes) -> bool:
+        return self._decoder.recognizer.request(data) in (Recognition.YES, Recognition.LIKELY)
+
+    def find_cut_request(
+        self, data: bytes, starts: list[int], missing: int, other: tuple[bytes, list[int]], known: bool
+    ) -> int | None:
+        return self._decoder.recognizer.cut_request(data, starts, missing, OtherDirection(*other), known=known)
+
+    def find_cut_response(self, data: bytes, starts: list[int], missing: int, outstanding: list[int]) -> int | None:
+        return recognition.cut_response(data, starts, missing, set(outstanding))
 
     # TLS --------------------------------------------------------------------------------------------------------------
 

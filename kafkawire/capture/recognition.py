@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -23,6 +23,7 @@ from kafkawire.capture.request_chain import (
     chain,
     is_echoed,
     is_text,
+    named_request,
 )
 from kafkawire.frames import MAX_FRAME_BYTES, Request, decode_request
 from kafkawire.frames.headers import API_VERSIONS
@@ -222,11 +223,46 @@ class Recognizer:
         candidates = (position for position in positions if self.request(data, position) in likely)
         return _first(data, candidates, judged, starts, final)
 
+    def cut_request(
+        self, data: bytes, starts: Iterable[int], missing: int, other: OtherDirection, *, known: bool
+    ) -> int | None:
+        """Where a packet begins with a request that is cut by a hole behind `data`; None: nowhere.
+
+        Args:
+            data: bytes of one direction. starts: offsets in it at which packets begin.
+            missing: size of the hole.
+            other: the other direction. Unless the connection is `known`, a response there has to name the request.
+        """
+        for start in _cut_frames(data, starts, missing):
+            found = self.request(data, start)
+            if known and found in (Recognition.YES, Recognition.LIKELY):
+                return start
+            if found is Recognition.YES and is_echoed(named_request(data, start), *other, self._later):
+                return start
+        return None
+
+
+def cut_response(data: bytes, starts: Iterable[int], missing: int, outstanding: Container[int]) -> int | None:
+    """As `Recognizer.cut_request`: a response to one of the outstanding requests."""
+    for start in _cut_frames(data, starts, missing):
+        if int.from_bytes(data[start + 4 : start + 8], "big", signed=True) in outstanding:
+            return start
+    return None
+
+
+def _cut_frames(data: bytes, starts: Iterable[int], missing: int) -> Iterator[int]:
+    """Where packets begin with a size by which a frame has all bytes behind it, and those of the hole."""
+    for start in sorted(starts):
+        there = len(data) - start - 4
+        size = int.from_bytes(data[start : start + 4], "big", signed=True)
+        if there >= 4 and there + missing <= size <= MAX_FRAME_BYTES:
+            yield start
+
 
 def find_response(
     data: bytes,
     starts: Container[int],
-    outstanding: Mapping[int, ExpectedResponse],
+    outstanding: Mapping[int, Sequence[ExpectedResponse]],
     *,
     final: bool = False,
 ) -> SearchResult:
@@ -251,7 +287,8 @@ def find_response(
         aligned, followed = position in starts, len(data) - end < 8 or end in found
         if aligned and followed:
             return True
-        return (aligned or followed) and outstanding[found[position]].is_answered_by(data[position + 4 : end])
+        frame = data[position + 4 : end]
+        return (aligned or followed) and any(one.is_answered_by(frame) for one in outstanding[found[position]])
 
     return _first(data, sorted(found), judged, starts, final)
 
@@ -299,15 +336,21 @@ def is_tls(data: bytes | bytearray) -> bool:
 #: What a client sends to a proxy before Kafka's first request: HAProxy's header in text and in binary, a CONNECT of
 #: HTTP.
 _PREAMBLES = (b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n", b"CONNECT ")
-#: The command that follows a SOCKS 5 greeting: version, CONNECT, a reserved byte.
-_SOCKS_COMMAND = b"\x05\x01\x00"
+#: What follows a SOCKS 5 greeting, once the proxy has chosen a method: CONNECT (version, command, a reserved byte); or
+#: the version of RFC 1929 with a user name and a password, where the greeting offers that method.
+_SOCKS_COMMAND, _SOCKS_PASSWORD, _SOCKS_PASSWORD_METHOD = b"\x05\x01\x00", b"\x01", 2
 
 
 def is_preamble(data: bytes | bytearray) -> bool:
     """Whether a connection begins with what a client sends to a proxy before Kafka's first request."""
     if data.startswith(_PREAMBLES):
         return True
-    return data[:1] == b"\x05" and len(data) > 1 and data.startswith(_SOCKS_COMMAND, 2 + data[1])
+    if data[:1] != b"\x05" or len(data) < 2:
+        return False
+    end = 2 + data[1]
+    if _SOCKS_PASSWORD_METHOD in data[2:end] and data.startswith(_SOCKS_PASSWORD, end):
+        return True
+    return len(data) == end > 2 or data.startswith(_SOCKS_COMMAND, end)
 
 
 class TlsRecords:

@@ -140,6 +140,13 @@ def chain(data: bytes | bytearray, position: int, versions: HeaderVersions) -> R
     return RequestChain(len(headers), end, whole, client_id, tuple(one.correlation_id for one in headers))
 
 
+def named_request(data: bytes | bytearray, position: int) -> RequestChain:
+    """A request that is not whole, whose header has a client id; otherwise a chain without correlation ids."""
+    _, _, _, correlation_id, length = START.unpack_from(data, position)
+    whole = 0 < length <= len(data) - position - START.size
+    return RequestChain(0, position, whole, None, (correlation_id,) if whole else ())
+
+
 _NO_HEADER = _Header(-1, -1, -1, None, -1)
 
 

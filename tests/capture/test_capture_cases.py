@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,22 @@ import msgspec
 import pytest
 
 from kafkawire import capture
+from kafkawire.capture.matcher import AMBIGUOUS, NO_RESPONSE
 from kafkawire.frames import encode_request
-from kafkawire.messages import MetadataRequest, MetadataResponse
+from kafkawire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FetchRequest,
+    FetchResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceResponse,
+)
+from kafkawire.messages.fetch_response import FetchableTopicResponse
 from kafkawire.rows import Exchange
 from tests.capture.cuts import native, python
 from tests.capture.other_protocols import Talk, all_protocols
-from tests.capture.wiretap import Conversation, ask, ethernet, pcap
+from tests.capture.wiretap import Conversation, ask, ethernet, pcap, produce
 
 CASES = Path(__file__).parent / "cases"
 FETCH_19 = (
@@ -97,6 +108,22 @@ PREAMBLES = {
         (0, b"\x05\x01\0\x01\x0a\0\0\x02\x23\x84"),
         (1, b"\x05\0\0\x01\x0a\0\0\x02\x23\x84"),
     ],
+    "SOCKS 5, password": [
+        (0, b"\x05\x02\0\x02"),
+        (1, b"\x05\x02"),
+        (0, b"\x01\x05alice\x07hunter2"),
+        (1, b"\x01\0"),
+        (0, b"\x05\x01\0\x01\x0a\0\0\x02\x23\x84"),
+        (1, b"\x05\0\0\x01\x0a\0\0\x02\x23\x84"),
+    ],
+    "SOCKS 5, many methods": [
+        (0, b"\x05\x08\0\x01\x02\x03\x05\x06\x07\x08"),
+        (1, b"\x05\x02"),
+        (0, b"\x01\x05alice\x07hunter2"),
+        (1, b"\x01\0"),
+        (0, b"\x05\x01\0\x03\x05kafka\x23\x84"),
+        (1, b"\x05\0\0\x01\x0a\0\0\x02\x23\x84"),
+    ],
 }  # fmt: skip
 
 
@@ -158,15 +185,106 @@ def test_a_client_whose_port_changes_within_a_connection_loses_at_most_a_frame(s
     )
 
 
-def test_responses_to_correlation_ids_that_repeat_are_named() -> None:
-    """Of requests under way with one correlation id the last has the response; of the others each is a row."""
-    talk = Conversation(handshake=False)
-    ids = (7, 7, 7, 8, 8)
-    for number in ids:
-        talk.request(MetadataRequest(), version=9, correlation_id=number)
-    for number in ids:
-        talk.response(MetadataResponse(), version=9, correlation_id=number)
-    rows, code = both(pcap(map(ethernet, talk.packets)))
-    assert sum(row.request_bytes is not None for row in rows) == len(ids)
-    assert sum(row.response_bytes is not None for row in rows) == len(ids)
+def one_correlation_id(*, handshake: bool, depth: int = 3, count: int = 9, number: int = 7) -> list[bytes]:
+    """A client that gives all requests one correlation id: Metadata and ApiVersions in turn, `depth` under way."""
+    talk = Conversation(handshake=handshake)
+    for at in range(count + depth - 1):
+        if at < count:
+            (request, version), _ = KINDS[at % 2]
+            talk.request(request, version=version, correlation_id=number)
+        if at >= depth - 1:
+            _, (response, version) = KINDS[(at - depth + 1) % 2]
+            talk.response(response, version=version, correlation_id=number)
+    return talk.packets
+
+
+KINDS = (
+    ((MetadataRequest(), 9), (MetadataResponse(), 9)),
+    ((ApiVersionsRequest(), 0), (ApiVersionsResponse(), 0)),
+)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 8])
+def test_responses_are_in_the_order_of_requests_with_one_correlation_id(depth: int) -> None:
+    rows, code = both(pcap(map(ethernet, one_correlation_id(handshake=True, depth=depth))))
+    assert [(row.api, row.problem) for row in rows] == [(("Metadata", "ApiVersions")[at % 2], None) for at in range(9)]
+    answers = [row.response_packet for row in rows]
+    assert None not in answers
+    assert answers == sorted(answers, key=lambda packet: packet or 0)
+    assert code == 0
+
+
+@pytest.mark.parametrize("first", range(1, 18))
+def test_whose_response_it_is_may_be_uncertain_in_a_joined_connection_with_one_correlation_id(first: int) -> None:
+    """Responses to requests before the capture may come first. The rows say so."""
+    packets = one_correlation_id(handshake=False)
+    true = {row.packet: row.response_packet for row in both(pcap(map(ethernet, one_correlation_id(handshake=True))))[0]}
+    rows, code = both(pcap(map(ethernet, packets[first:])))
+    for row in rows[1:]:  # of the first one it is not known that its correlation id comes again
+        if row.problem is None:
+            assert row.packet is not None
+            assert row.response_packet is not None
+            assert true[row.packet + first + 3] == row.response_packet + first + 3
+    if rows:
+        assert code == 4
+
+
+@pytest.mark.parametrize("first", range(9))
+def test_a_client_with_one_correlation_id_that_waits_is_joined(first: int) -> None:
+    """A request is acknowledged no later than it is answered: a response that came before belongs to an earlier one."""
+    packets = one_correlation_id(handshake=False, depth=1, count=12, number=0)
+    rows, code = both(pcap(map(ethernet, packets[first:])))
+    whole, _ = both(pcap(map(ethernet, packets)))
+    wanted = [(row.api, (row.packet or 0) - first, (row.response_packet or 0) - first) for row in whole]
+    assert [(row.api, row.packet, row.response_packet) for row in rows] == [one for one in wanted if one[1] > 0]
+    assert {row.problem for row in rows[1:]} == {AMBIGUOUS}
+    assert code == 4
+
+
+def test_a_lost_response_of_several_with_one_correlation_id_is_named() -> None:
+    packets = one_correlation_id(handshake=True, count=40)
+    rows, code = both(pcap(map(ethernet, [*packets[:12], *packets[13:]])))
+    assert any("are missing in the capture" in str(row.problem) for row in rows)
+    assert NO_RESPONSE in {row.problem for row in rows}
+    assert code == 4
+
+
+@pytest.mark.parametrize("kept", [90, 100, 200])
+@pytest.mark.parametrize("first", range(6))
+def test_truncated_responses_of_a_joined_connection_are_named(kept: int, first: int) -> None:
+    """`tcpdump -s`: the response was captured, and is cut; so is its request, of 36 bytes, where 90 bytes are kept."""
+    talk = Conversation(handshake=False, mss=60_000)
+    answers = FetchResponse(responses=(FetchableTopicResponse(topic="t" * 2000),))
+    for number in range(1, 8):
+        talk.request(FetchRequest(max_wait_ms=100, min_bytes=1), version=4, correlation_id=number)
+        talk.response(answers, version=4, correlation_id=number)
+    rows, code = both(pcap(packet[:kept] for packet in map(ethernet, talk.packets[first:])))
+    found = {row.correlation_id: row for row in rows if row.api == "Fetch"}
+    assert sorted(found) == [*range(1 + (first + 1) // 2, 8)]
+    for row in found.values():
+        assert row.response_packet == (row.packet or 0) + 1
+        cut = r"response: \d+ of its 2\d+ bytes are missing in the capture"
+        assert re.fullmatch(
+            (r"request: 4 of its 36 bytes are missing in the capture; " * (kept < 94)) + cut, str(row.problem)
+        )
+    assert code == 4
+
+
+@pytest.mark.parametrize("version", [7, 20])
+@pytest.mark.parametrize("first", range(6))
+def test_truncated_requests_of_a_joined_connection_are_named(version: int, first: int) -> None:
+    """Of a version that is not known, too."""
+    talk = Conversation(handshake=False, mss=60_000)
+    for number in range(1, 8):
+        request = encode_request(produce(-1, bytes(3000)), version=7, correlation_id=number, client_id="tests")
+        talk.send(0, request[:6] + version.to_bytes(2, "big") + request[8:])
+        talk.response(ProduceResponse(), version=7, correlation_id=number)
+    ask(talk, 8)
+    rows, code = both(pcap(packet[:90] for packet in map(ethernet, talk.packets[first:])))
+    found = [row for row in rows if row.api == "Produce"]
+    known = version == 7
+    if known:
+        assert [row.correlation_id for row in found] == [*range(1 + (first + 1) // 2, 8)]
+    for row in found:
+        assert "bytes are missing in the capture" in str(row.problem)
     assert code == 4

@@ -292,6 +292,16 @@ impl FrameStream {
         self.forget_before(self.position - self.loose().len() as i64);
     }
 
+    /// Drops the loose bytes up to the first ones of a packet, or of a later one.
+    pub fn drop_before(&mut self, packet: i64) {
+        let first = self.chunks.iter().find(|(_, at)| at.0 >= packet);
+        let at = first.map_or(self.position, |(at, _)| *at);
+        if at > self.position - self.loose().len() as i64 {
+            self.drop((self.position - at) as usize);
+            self.wanted = 0;
+        }
+    }
+
     /// The loose bytes in which a frame is to be searched, and the offsets in them at which packets begin; None where
     /// more bytes are needed.
     pub fn searched(&self) -> Option<(&[u8], Vec<i64>)> {

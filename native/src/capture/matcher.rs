@@ -1,9 +1,10 @@
 //! Responses of one connection matched with its requests, by the rules of `kafkawire.capture.matcher`.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -20,6 +21,7 @@ const SASL_HANDSHAKE: i16 = 17;
 /// As in `kafkawire.capture.matcher`.
 pub const NO_RESPONSE: &str = "no response was captured";
 const NO_REQUEST: &str = "its request was not captured";
+const AMBIGUOUS: &str = "other requests under way have its correlation id: its response may be that of one of them";
 const TOKEN: &str = "a SASL token, not shown";
 pub const LET_GO: &str = "let go before its response came: too much was held in memory";
 
@@ -37,6 +39,16 @@ pub struct Matcher {
     ends: Option<Arc<Endpoints>>,
     /// Requests without their responses yet, by correlation id, and responses without their requests.
     outstanding: Ordered<i32, Pending>,
+    /// The later requests with the correlation id of one of those, and their number.
+    same: HashMap<i32, VecDeque<Pending>, RandomState>,
+    repeated: usize,
+    /// Bytes of the connection were not captured; some of them before its first packet.
+    pub incomplete: bool,
+    pub joined: bool,
+    /// Correlation id of the last request.
+    last: Option<i32>,
+    /// A correlation id of several requests whose responses may be those of others.
+    doubtful: Option<i32>,
     early: Ordered<i32, (Ticket, Frame<'static>)>,
     /// After SaslHandshake v0: frames are tokens without headers.
     raw_tokens: bool,
@@ -48,6 +60,12 @@ impl Matcher {
         Matcher {
             ends,
             outstanding: Ordered::default(),
+            same: HashMap::default(),
+            repeated: 0,
+            incomplete: false,
+            joined: false,
+            last: None,
+            doubtful: None,
             early: Ordered::default(),
             raw_tokens: false,
             tokens: VecDeque::new(),
@@ -58,17 +76,31 @@ impl Matcher {
         self.outstanding.contains(&correlation_id)
     }
 
-    /// Correlation id, api key and version of the oldest outstanding requests.
-    pub fn oldest(&self, most: usize) -> Vec<(i32, i16, i16)> {
-        let oldest = self.outstanding.iter().take(most);
-        oldest.map(|(correlation_id, pending)| (*correlation_id, pending.api_key, pending.version)).collect()
+    pub fn awaits_none(&self) -> bool {
+        self.outstanding.len() == 0
     }
 
-    /// Takes a frame from the client.
-    pub fn request(&mut self, py: Python<'_>, context: &mut Context, frame: Frame<'_>) -> PyResult<()> {
+    pub fn awaited(&self) -> Vec<i32> {
+        self.outstanding.iter().map(|(correlation_id, _)| *correlation_id).collect()
+    }
+
+    /// Correlation id, api key and version of the oldest outstanding requests.
+    pub fn oldest(&self, most: usize) -> Vec<(i32, i16, i16)> {
+        let mut found = Vec::new();
+        for (correlation_id, oldest) in self.outstanding.iter().take(most) {
+            let same = self.same.get(correlation_id).into_iter().flatten().take(most - 1);
+            let pending = std::iter::once(oldest).chain(same);
+            found.extend(pending.map(|pending| (*correlation_id, pending.api_key, pending.version)));
+        }
+        found
+    }
+
+    /// Takes a frame from the client. `late`: its response may have been captured before it.
+    pub fn request(&mut self, py: Python<'_>, context: &mut Context, frame: Frame<'_>, late: bool) -> PyResult<()> {
         if self.ends.is_none() {
             return Ok(());
         }
+        self.incomplete |= frame.missing > 0;
         let ticket = context.sequencer.ticket(frame.at.0);
         let mut exchange = Exchange::new(self.ends.clone());
         exchange.request = Some(FramePlace { at: frame.at, size: Some(frame.size()) });
@@ -91,7 +123,12 @@ impl Matcher {
         self.raw_tokens = api_key == Some(SASL_HANDSHAKE) && version == Some(0);
         match (silent, correlation_id, api_key, version) {
             (false, Some(correlation_id), Some(api_key), Some(version)) => {
-                self.wait(py, context, correlation_id, Pending { ticket, api_key, version, exchange })
+                // Requests with one correlation id before the capture may have the first responses in it.
+                if self.joined && self.last == Some(correlation_id) {
+                    self.doubtful = self.last;
+                }
+                self.last = Some(correlation_id);
+                self.wait(py, context, correlation_id, Pending { ticket, api_key, version, exchange }, late)
             }
             _ => {
                 close(context, ticket, exchange);
@@ -129,8 +166,8 @@ impl Matcher {
         }
         let correlation_id = number(head);
         if head.len() == 4 {
-            if let Some(pending) = self.outstanding.remove(&correlation_id) {
-                return answer(py, context, pending, frame);
+            if let Some((pending, why)) = self.answered(py, context, correlation_id, &frame)? {
+                return answer(py, context, pending, why, frame);
             }
         }
         // Captures may swap packets: its request may still come.
@@ -160,21 +197,27 @@ impl Matcher {
     /// Estimate of the memory that unmatched requests and responses take, in bytes.
     pub fn held(&self, context: &Context) -> i64 {
         let waiting = self.outstanding.iter().map(|(_, pending)| pending).chain(&self.tokens);
+        let waiting = waiting.chain(self.same.values().flatten());
         let early: i64 = self.early.iter().map(|(_, (_, frame))| frame.data().len() as i64).sum();
         early + waiting.map(|pending| weight(context, &pending.exchange)).sum::<i64>()
     }
 
     pub fn settle(&mut self) {
         self.outstanding.settle();
+        self.same.shrink_to_fit();
         self.early.settle();
         self.tokens.shrink_to_fit();
     }
 
     /// Closes all open exchanges.
     pub fn end(&mut self, py: Python<'_>, context: &mut Context, problem: &'static str) {
-        while let Some((_, pending)) = self.outstanding.pop_first() {
+        while let Some((correlation_id, pending)) = self.outstanding.pop_first() {
             unanswered(context, pending, problem);
+            for pending in self.same.remove(&correlation_id).unwrap_or_default() {
+                unanswered(context, pending, problem);
+            }
         }
+        self.repeated = 0;
         for token in std::mem::take(&mut self.tokens) {
             unanswered(context, token, problem);
         }
@@ -183,20 +226,90 @@ impl Matcher {
         }
     }
 
-    fn wait(&mut self, py: Python<'_>, context: &mut Context, correlation_id: i32, pending: Pending) -> PyResult<()> {
+    fn wait(
+        &mut self,
+        py: Python<'_>,
+        context: &mut Context,
+        correlation_id: i32,
+        pending: Pending,
+        late: bool,
+    ) -> PyResult<()> {
         if let Some((ticket, frame)) = self.early.remove(&correlation_id) {
-            context.sequencer.close(ticket, None, 0);
-            return answer(py, context, pending, frame);
+            let asked = pending.exchange.request.as_ref().map_or(0, |place| place.at.0);
+            if late || frame.at.0 > asked {
+                context.sequencer.close(ticket, None, 0);
+                return answer(py, context, pending, None, frame);
+            }
+            self.unmatched(py, context, Some((ticket, frame)));
         }
-        if let Some(same) = self.outstanding.remove(&correlation_id) {
-            unanswered(context, same, NO_RESPONSE);
-        } else if self.outstanding.len() >= context.options.most_outstanding {
-            if let Some((_, oldest)) = self.outstanding.pop_first() {
-                unanswered(context, oldest, NO_RESPONSE);
+        if self.outstanding.len() + self.repeated >= context.options.most_outstanding {
+            if let Some(oldest) = self.outstanding.first().map(|(oldest, _)| *oldest) {
+                if let Some(oldest) = self.pop(oldest) {
+                    unanswered(context, oldest, NO_RESPONSE);
+                }
             }
         }
-        self.outstanding.push(correlation_id, pending);
+        if self.outstanding.contains(&correlation_id) {
+            self.same.entry(correlation_id).or_default().push_back(pending);
+            self.repeated += 1;
+        } else {
+            self.outstanding.push(correlation_id, pending);
+        }
         Ok(())
+    }
+
+    /// Takes out the oldest request with a correlation id. The next one with it takes the last place.
+    fn pop(&mut self, correlation_id: i32) -> Option<Pending> {
+        let oldest = self.outstanding.remove(&correlation_id)?;
+        if self.repeated > 0 {
+            if let Some(same) = self.same.get_mut(&correlation_id) {
+                if let Some(next) = same.pop_front() {
+                    self.repeated -= 1;
+                    self.outstanding.push(correlation_id, next);
+                }
+                if same.is_empty() {
+                    self.same.remove(&correlation_id);
+                }
+            }
+        }
+        Some(oldest)
+    }
+
+    /// Takes out the request that a response answers; also gives why that is not certain.
+    fn answered(
+        &mut self,
+        py: Python<'_>,
+        context: &mut Context,
+        correlation_id: i32,
+        frame: &Frame<'_>,
+    ) -> PyResult<Option<(Pending, Option<&'static str>)>> {
+        if self.repeated > 0 {
+            if let Some(same) = self.same.get(&correlation_id) {
+                if frame.missing == 0 {
+                    let data = PyBytes::new(py, frame.data());
+                    let mut before = None;
+                    let waiting = self.outstanding.get(&correlation_id).into_iter().chain(same);
+                    for (place, pending) in waiting.enumerate() {
+                        let expected = (&data, pending.api_key, pending.version);
+                        if context.call(py, "answers", expected)?.is_truthy()? {
+                            before = Some(place);
+                            break;
+                        }
+                    }
+                    for _ in 0..before.unwrap_or(0) {
+                        self.incomplete = true;
+                        if let Some(oldest) = self.pop(correlation_id) {
+                            unanswered(context, oldest, NO_RESPONSE);
+                        }
+                    }
+                }
+                if self.incomplete {
+                    self.doubtful = Some(correlation_id);
+                }
+            }
+        }
+        let why = (self.doubtful == Some(correlation_id)).then_some(AMBIGUOUS);
+        Ok(self.pop(correlation_id).map(|pending| (pending, why)))
     }
 
     fn unmatched(&self, py: Python<'_>, context: &mut Context, early: Option<(Ticket, Frame<'static>)>) {
@@ -228,10 +341,18 @@ fn is_request(py: Python<'_>, context: &Context, frame: &Frame<'_>) -> PyResult<
     Ok(context.recognizes(py, &head)? == Some(true))
 }
 
-fn answer(py: Python<'_>, context: &mut Context, mut pending: Pending, frame: Frame<'_>) -> PyResult<()> {
+/// `why`: why it is not certain to be its response.
+fn answer(
+    py: Python<'_>,
+    context: &mut Context,
+    mut pending: Pending,
+    why: Option<&'static str>,
+    frame: Frame<'_>,
+) -> PyResult<()> {
     let exchange = &mut pending.exchange;
     exchange.answered = context.response(py, frame.data(), cut(&frame), pending.api_key, pending.version)?;
     exchange.response = Some(FramePlace { at: frame.at, size: Some(frame.size()) });
+    exchange.problem = exchange.problem.take().or(why.map(Cow::Borrowed));
     if context.options.keep {
         exchange.frames[1] = whole(py, &frame);
     }

@@ -9,6 +9,7 @@ mod context;
 mod exchange;
 mod exchange_rows;
 mod frames;
+mod late_packets;
 mod matcher;
 mod ordered;
 mod pcap;

@@ -116,10 +116,18 @@ fn is_tls_header(data: &[u8]) -> bool {
 }
 
 /// Whether a connection begins with what a client sends to a proxy before Kafka's first request: HAProxy's header in text or in
-/// binary, a CONNECT of HTTP, or a SOCKS 5 greeting with the command that follows it.
+/// binary, a CONNECT of HTTP, or a SOCKS 5 greeting with the command or the password that follows it.
 pub fn is_preamble(data: &[u8]) -> bool {
     if [b"PROXY ".as_slice(), b"\r\n\r\n\0\r\nQUIT\n", b"CONNECT "].iter().any(|known| data.starts_with(known)) {
         return true;
     }
-    matches!(data, [5, methods, rest @ ..] if rest.get(usize::from(*methods)..).is_some_and(|next| next.starts_with(&[5, 1, 0])))
+    let [5, count, rest @ ..] = data else { return false };
+    let methods = &rest[..rest.len().min(usize::from(*count))];
+    let behind = &rest[methods.len()..];
+    if methods.len() < usize::from(*count) {
+        return false;
+    }
+    (methods.contains(&2) && behind.starts_with(&[1]))
+        || (behind.is_empty() && !methods.is_empty())
+        || behind.starts_with(&[5, 1, 0])
 }

@@ -24,6 +24,14 @@ pub enum Event<'a> {
     Conflict(usize, Moment),
 }
 
+impl Event<'_> {
+    pub fn packet(&self) -> i64 {
+        match self {
+            Event::Chunk(_, at) | Event::Loss(_, at) | Event::Conflict(_, at) => at.0,
+        }
+    }
+}
+
 /// Positions count bytes from the first one seen. They do not wrap, unlike sequence numbers.
 #[derive(Default)]
 pub struct Stream {

@@ -6,6 +6,7 @@ use super::{bytes, Connection, Verdict};
 use crate::capture::context::Context;
 use crate::capture::frames::FrameStream;
 use crate::capture::matcher::{LET_GO, NO_RESPONSE};
+use crate::capture::stream::Event;
 
 /// As in `kafkawire.capture.connection`.
 const MOST_SEARCHES: usize = 16;
@@ -13,10 +14,16 @@ const MOST_SEARCHES: usize = 16;
 impl Connection {
     /// Ends the connection and reports what is incomplete.
     pub fn finish(&mut self, py: Python<'_>, context: &mut Context) -> PyResult<()> {
-        for index in [0, 1] {
+        let [mut first, mut second] = [0, 1].map(|index| {
             let mut events = Vec::new();
             self.directions[index].stream.finish(&mut events);
-            self.handle_all(py, context, index, events)?;
+            events.into_iter().peekable()
+        });
+        loop {
+            let (one, other) = (first.peek().map(Event::packet), second.peek().map(Event::packet));
+            let index = usize::from(one.is_none() || other.is_some_and(|other| Some(other) < one));
+            let Some(event) = (if index == 0 { first.next() } else { second.next() }) else { break };
+            self.handle(py, context, index, event)?;
         }
         if self.verdict != Verdict::Other {
             self.decrypt(py, context, |tls, context| tls.call(py, context, "tls_finish", ()))?;

@@ -7,9 +7,11 @@ mod searching;
 use std::borrow::Cow;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::capture::context::Context;
-use crate::capture::frames::{FrameStream, Frames};
+use crate::capture::frames::{Frame, FrameStream, Frames};
+use crate::capture::late_packets::LatePackets;
 use crate::capture::matcher::Matcher;
 use crate::capture::recognition::TlsRecords;
 use crate::capture::segment::{End, Segment, ACK, EXPORTED, FIN, RST, SYN};
@@ -80,6 +82,7 @@ pub struct Connection {
     closed: [bool; 2],
     /// Problems found before the verdict.
     early_problems: Vec<(usize, String, Moment)>,
+    late: LatePackets,
 }
 
 impl Connection {
@@ -107,6 +110,7 @@ impl Connection {
             reset: None,
             closed: [false; 2],
             early_problems: Vec::new(),
+            late: LatePackets::default(),
         }
     }
 
@@ -172,8 +176,12 @@ impl Connection {
         let behind = sequence.wrapping_add(segment.size as u32);
         if segment.flags & ACK != 0 && segment.flags & RST == 0 {
             self.directions[1 - sender].stream.acknowledge(segment.acknowledgment);
+            self.late.acknowledge(1 - sender, segment.acknowledgment);
         }
         let stream = &mut self.directions[sender].stream;
+        if !segment.payload.is_empty() {
+            self.late.data(sender, if stream.started() { stream.following() } else { sequence }, at.0);
+        }
         if segment.flags & FIN != 0 {
             stream.close(behind);
         }
@@ -277,6 +285,10 @@ impl Connection {
                 let frames = self.directions[index].take(data, at);
                 self.advance(py, context, index, Some(frames))
             }
+            Event::Loss(missing, _) if self.begins_cut_frame(py, context, index, missing)? => {
+                let frames = self.directions[index].bridge(missing);
+                self.advance(py, context, index, Some(frames))
+            }
             Event::Loss(missing, _) if self.bridges(py, context, index, missing)? => {
                 let frames = self.directions[index].bridge(missing);
                 self.advance(py, context, index, Some(frames))
@@ -359,7 +371,10 @@ impl Connection {
         }
         let head = direction.head();
         if index == self.client {
-            return Ok(context.recognizes(py, head)? == Some(true));
+            return match context.recognizes(py, head)? {
+                Some(true) => Ok(true),
+                _ => context.call(py, "may_be_request", (PyBytes::new(py, head),))?.is_truthy(),
+            };
         }
         let correlation_id = head.get(4..).and_then(|head| head.first_chunk());
         Ok(correlation_id.is_some_and(|bytes| matcher.awaits(i32::from_be_bytes(*bytes))))
@@ -374,13 +389,8 @@ impl Connection {
         mut frames: Option<Frames<'_>>,
     ) -> PyResult<()> {
         while let Some((found, bad)) = frames {
-            if let Some(matcher) = &mut self.matcher {
-                for frame in found {
-                    match index == self.client {
-                        true => matcher.request(py, context, frame)?,
-                        false => matcher.response(py, context, frame)?,
-                    }
-                }
+            for frame in found {
+                self.match_frame(py, context, index, frame)?;
             }
             if let Some(bad) = bad {
                 let direction = &mut self.directions[index];
@@ -400,6 +410,19 @@ impl Connection {
         Ok(())
     }
 
+    fn match_frame(&mut self, py: Python<'_>, context: &mut Context, index: usize, frame: Frame<'_>) -> PyResult<()> {
+        let Some(matcher) = &mut self.matcher else { return Ok(()) };
+        if index != self.client {
+            return matcher.response(py, context, frame);
+        }
+        let late = self.late.contains(frame.at.0);
+        let other = &mut self.directions[1 - index];
+        if !(late || !matcher.awaits_none() || other.synchronized() || other.from_start) {
+            other.drop_before(frame.at.0); // answers to earlier requests
+        }
+        matcher.request(py, context, frame, late)
+    }
+
     fn dismiss(&mut self, context: &mut Context, verdict: Verdict) {
         self.verdict = verdict;
         self.directions = Default::default();
@@ -407,13 +430,14 @@ impl Connection {
     }
 
     fn report(&mut self, context: &mut Context, index: usize, what: String, at: Moment) {
-        let Some(matcher) = &self.matcher else {
+        let Some(matcher) = &mut self.matcher else {
             self.early_problems.push((index, what, at));
             if self.early_problems.len() > MOST_EARLY_PROBLEMS {
                 self.early_problems.remove(0);
             }
             return;
         };
+        matcher.incomplete = true;
         let who = if index == self.client { "client" } else { "broker" };
         matcher.report(context, format!("from the {who}: {what}"), at);
     }

@@ -34,12 +34,49 @@ impl Connection {
         } else {
             self.search(py, context, index, index == self.client)?
         };
-        let Some(offset) = offset else { return Ok(None) };
+        Ok(offset.map(|offset| self.begin(context, index, offset)))
+    }
+
+    /// The frames from an offset in the loose bytes on.
+    fn begin(&mut self, context: &mut Context, index: usize, offset: usize) -> Frames<'static> {
         let before = offset as i64 + self.directions[index].skipped;
         if before > 0 {
             self.unframed(context, index, before);
         }
-        Ok(Some(self.directions[index].begin(offset)))
+        self.directions[index].begin(offset)
+    }
+
+    /// Whether a packet begins with a frame that a hole cuts, while no frame boundary is known; if so, it is the current
+    /// frame then.
+    pub(super) fn begins_cut_frame(
+        &mut self,
+        py: Python<'_>,
+        context: &mut Context,
+        index: usize,
+        missing: i64,
+    ) -> PyResult<bool> {
+        let direction = &self.directions[index];
+        if direction.synchronized() || direction.from_start || direction.loose().is_empty() {
+            return Ok(false);
+        }
+        let (data, starts) = (PyBytes::new(py, direction.loose()), direction.starts());
+        let found = match &self.matcher {
+            Some(matcher) if index != self.client => {
+                context.call(py, "find_cut_response", (data, starts, missing, matcher.awaited()))?
+            }
+            None if !self.may_be_client(index) => return Ok(false),
+            matcher => {
+                let known = matcher.is_some();
+                context.call(py, "find_cut_request", (data, starts, missing, self.other(py, index), known))?
+            }
+        };
+        let Some(offset) = found.extract()? else { return Ok(false) };
+        if self.matcher.is_none() {
+            self.is_kafka(py, context, index)?;
+        }
+        let frames = self.begin(context, index, offset);
+        self.advance(py, context, index, Some(frames))?;
+        Ok(true)
     }
 
     /// Lets Python search one direction for a frame.
@@ -151,7 +188,10 @@ impl Connection {
             true => Some(Arc::new(self.named(py, context)?)),
             false => None,
         };
-        self.matcher = Some(Matcher::new(ends));
+        let mut matcher = Matcher::new(ends);
+        matcher.joined = self.opener.is_none();
+        matcher.incomplete = matcher.joined;
+        self.matcher = Some(matcher);
         for (index, problem, at) in std::mem::take(&mut self.early_problems) {
             self.report(context, index, problem, at);
         }
