@@ -1,7 +1,8 @@
 """Parts of segments that a broker may clean, merge, cut off or remove between the plan of a task and the task.
 
 The positions in a plan are hints: what is read are offsets. Where the batch at a part's beginning is no longer the one
-that was planned, the offsets are looked for in the files that are there now.
+that was planned, the offsets are looked for in the files of the same topic that are there now. A topic of the same name
+that was created since has a log of its own, which the next plan has.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from kafkawire import logdir
+from kafkawire.logdir import BrokerDirectory, Partition
 from kafkawire.logdir.splits import pieces
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import Batches
@@ -68,13 +70,16 @@ def _relocated(part: SegmentPart) -> Iterator[SegmentPart]:
     """The parts that have the offsets of a part now."""
     low, high = part.offsets.first or 0, part.offsets.end or 0
     try:
-        listed = logdir.open(part.file.folder).partitions
+        listed: tuple[Partition, ...] = tuple(logdir.open(part.file.folder).partitions)
+    except FileNotFoundError:
+        listed = ()
     except OSError as error:
         yield part._replace(problem=Damage.unreadable(error))
         return
     replica = next((one for one in listed if one.path == part.file.folder and one.segments), None)
-    if replica is None:
-        yield part._replace(problem=Damage(part.start, "unreadable", "the replica was removed while it was read"))
+    problem = _gone(part, low, high) if replica is None else _of_another_topic(part, replica, low, high)
+    if replica is None or problem is not None:
+        yield part._replace(problem=problem)
         return
     least = log_start(replica, of_consumers=False)
     if low < least:
@@ -84,3 +89,27 @@ def _relocated(part: SegmentPart) -> Iterator[SegmentPart]:
         anchor = anchor_of(one.file, one.begin)
         offsets = part.offsets._replace(first=one.first, end=one.after)
         yield part._replace(file=one.file, start=one.begin, end=one.end, offsets=offsets, anchor=anchor)
+
+
+def _gone(part: SegmentPart, low: int, high: int) -> Damage:
+    """The problem of a replica that is not there. Its log directory has to be: a disk that is not mounted has no
+    replica either, and nothing was removed of it."""
+    if not BrokerDirectory(part.file.root, part.file).properties:
+        detail = f"offsets {low} to {high - 1}: neither the replica nor `meta.properties` of its log directory is there"
+        return Damage(part.start, "unreadable", detail)
+    detail = (
+        f"offsets {low} to {high - 1} were removed before they were read: the log directory has no replica "
+        f"{part.file.topic}-{part.file.partition} any more; its topic was deleted, or the replica was moved"
+    )
+    return Damage(0, "out_of_range", detail)
+
+
+def _of_another_topic(part: SegmentPart, replica: Partition, low: int, high: int) -> Damage | None:
+    """The problem of a directory that is not known to be that of the topic which was planned."""
+    if part.topic_id is None or replica.topic_id == part.topic_id:
+        return None
+    if replica.topic_id is None:
+        return Damage(part.start, "unreadable", f"the directory has no topic id any more; it had {part.topic_id}")
+    created = f"the topic {part.topic_id} was deleted, and created again with the id {replica.topic_id}"
+    detail = f"the log was removed before it was read from offset {low} to offset {high}: {created}"
+    return Damage(0, "out_of_range", detail)

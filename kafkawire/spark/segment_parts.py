@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from uuid import UUID
 
 from kafkawire.logdir import LogFile, View
 from kafkawire.records import Damage
@@ -22,6 +23,7 @@ class SegmentPart(NamedTuple):
         live: whether the file may have changed since the plan: then `anchor` is the batch at `start`, where one is.
         epoch: of a live part: batches of a later leader epoch are not read. They were written since the plan, in the
             place of others; the next plan has them.
+        topic_id: of a live part: in its directory when it was planned; None where that had none.
     """
 
     file: LogFile
@@ -33,6 +35,7 @@ class SegmentPart(NamedTuple):
     live: bool = False
     anchor: Header | None = None
     epoch: int = NO_EPOCH
+    topic_id: UUID | None = None
     number: int = 0
     of: int = 1
     listed: int = 0

@@ -216,7 +216,7 @@ class SegmentReader(ItemReader[SegmentPart]):
             for now, found in pieces_of(part, check_crc=self.rows != "headers"):
                 if isinstance(found, Damage):
                     if not found.harmless:
-                        yield self._damage(now, found, schema)
+                        yield from self._problem(now, found, schema)
                 elif isinstance(found, Batch):
                     yield from self._old(now, found, schema)
                 else:

@@ -29,6 +29,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
+from uuid import UUID
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -309,7 +310,7 @@ class SegmentStream(LimitedStream):
                 offsets = narrowed(offsets, view)
             near = None if view is None else view.within(stretch.first, stretch.after)
             parts = list(self.reader.parts(stretch.file, stretch.begin, stretch.end, offsets, near))
-            yield from _anchored(parts, stretch, end.epoch)
+            yield from _anchored(parts, stretch, end.epoch, replica.topic_id)
 
     def _problems(
         self, replica: Partition, start: Position | None, end: Position, former: Sequence[LogId]
@@ -356,7 +357,9 @@ class SegmentStream(LimitedStream):
                 yield Damage(0, "out_of_range", detail)
 
 
-def _anchored(parts: list[SegmentPart], stretch: SegmentStretch, epoch: int) -> Iterator[SegmentPart]:
+def _anchored(
+    parts: list[SegmentPart], stretch: SegmentStretch, epoch: int, topic_id: UUID | None
+) -> Iterator[SegmentPart]:
     """Parts of a segment, with what shows whether it still is the same where they are read."""
     anchors = [anchor_of(part.file, part.start) for part in parts]
     for number, (part, anchor) in enumerate(zip(parts, anchors, strict=True)):
@@ -365,7 +368,7 @@ def _anchored(parts: list[SegmentPart], stretch: SegmentStretch, epoch: int) -> 
         after = stretch.after if following is None else following.base_offset
         low, high = part.offsets.first or first, part.offsets.end or after
         offsets = part.offsets._replace(first=max(low, first), end=min(high, after))
-        yield part._replace(offsets=offsets, live=True, anchor=anchor, epoch=epoch)
+        yield part._replace(offsets=offsets, live=True, anchor=anchor, epoch=epoch, topic_id=topic_id)
 
 
 def _nowhere(id: LogId) -> logdir.LogFile:

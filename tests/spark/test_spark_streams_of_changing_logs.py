@@ -4,11 +4,12 @@ what a consumer has, once each."""
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -227,6 +228,98 @@ def test_a_planned_log_that_was_deleted_with_its_topic_is_out_of_range(tmp_path:
         errors(start, failOnDataLoss="true")
     if not read:
         assert [error.split(":")[0] for error in errors(created)] == ["unreadable"]
+
+
+class Planned(NamedTuple):
+    """A micro-batch that was planned: its stream and its tasks."""
+
+    stream: SegmentStream
+    tasks: Any
+    end: Any
+
+    @classmethod
+    def of(cls, query: Query) -> Planned:
+        stream = query._stream()
+        start = query.offset or stream.initialOffset()
+        end = stream.latestOffset(start)
+        return cls(stream, stream.partitions(start, end), end)
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [row for task in self.tasks for batch in self.stream.read(task) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("created", [1, 2])
+def test_a_topic_created_again_before_the_tasks_read_is_read_once_and_as_itself(tmp_path: Path, created: int) -> None:
+    """The offsets that were planned are in the new log, too; they are other records."""
+    log = logged(tmp_path / "logs")
+    query = Query(log.root, Random(1))
+    planned, planned_with_error = Planned.of(query), Planned.of(Query(log.root, Random(1), failOnDataLoss="true"))
+    reached, former = log.end, log.topic_id
+    for _ in range(created):
+        log.create()
+        while log.end <= reached:
+            log.append()
+    (row,) = planned.rows()
+    assert row["error"] == (
+        f"out_of_range: the log was removed before it was read from offset 0 to offset {reached}: the topic {former} "
+        f"was deleted, and created again with the id {log.topic_id}"
+    )
+    with pytest.raises(SourceError, match=f"was deleted, and created again with the id {log.topic_id}"):
+        planned_with_error.rows()
+    query.offset = json.loads(json.dumps(planned.end))
+    query.trigger()
+    assert query.got == [one.value for one in log.records]
+    assert [error.split(":")[0] for error in query.errors] == ["new_log"]
+
+
+def test_a_new_directory_without_a_topic_id_is_not_taken_for_the_log(tmp_path: Path) -> None:
+    """A broker writes `partition.metadata` after it has made the directory."""
+    log = logged(tmp_path / "logs")
+    planned, former = Planned.of(Query(log.root, Random(1))), log.topic_id
+    log.create()
+    for _ in range(9):
+        log.append()
+    (log.folder / "partition.metadata").unlink()
+    (row,) = planned.rows()
+    assert row["error"] == f"unreadable: the directory has no topic id any more; it had {former}"
+
+
+def deleted(log: GrowingLog) -> None:
+    """As a broker deletes: it renames the directory, and removes it after a minute."""
+    log.folder.rename(log.root / f"t-0.{'0123456789abcdef' * 2}-delete")
+
+
+def emptied(log: GrowingLog) -> None:
+    for file in log.folder.iterdir():
+        file.unlink()
+
+
+@pytest.mark.parametrize("remove", [deleted, emptied, lambda log: shutil.rmtree(log.folder)])
+def test_a_log_deleted_before_the_tasks_read_is_out_of_range(tmp_path: Path, remove: Any) -> None:
+    log = logged(tmp_path / "logs")
+    GrowingLog(log.root, Random(2), "other-0")
+    planned = [Planned.of(Query(log.root, Random(1), failOnDataLoss=option)) for option in ("false", "true")]
+    remove(log)
+    (row,) = planned[0].rows()
+    assert row["error"] == (
+        f"out_of_range: offsets 0 to {log.end - 1} were removed before they were read: the log directory has no "
+        "replica t-0 any more; its topic was deleted, or the replica was moved"
+    )
+    with pytest.raises(SourceError, match="out_of_range"):
+        planned[1].rows()
+
+
+def test_a_log_directory_that_is_not_there_is_no_deleted_topic(tmp_path: Path) -> None:
+    """A disk that is not mounted."""
+    log = logged(tmp_path / "logs")
+    planned = Planned.of(Query(log.root, Random(1)))
+    log.root.rename(tmp_path / "elsewhere")
+    log.root.mkdir()
+    (row,) = planned.rows()
+    assert row["error"] == (
+        f"unreadable: offsets 0 to {log.end - 1}: neither the replica nor `meta.properties` of its log directory is "
+        "there"
+    )
 
 
 def test_a_checkpoint_of_an_earlier_version_is_converted(tmp_path: Path) -> None:
