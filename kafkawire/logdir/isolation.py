@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from kafkawire.logdir.cleaning import cleaned
 from kafkawire.logdir.directory import Partition, open
 from kafkawire.logdir.entries import SnapshotEntry
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
@@ -24,7 +25,7 @@ from kafkawire.logdir.located_file import LocatedFile, Stamp
 from kafkawire.logdir.remote import without_secrets
 from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.stretches import Stretch, table_of
-from kafkawire.logdir.transaction_doubts import NO_OFFSET, Unstable
+from kafkawire.logdir.transaction_doubts import Unstable
 from kafkawire.logdir.transaction_states import Outcomes, TransactionScan
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import HEADERS_WINDOW, Batches
@@ -53,11 +54,10 @@ def _outcomes(
     base = segments[0].offset or 0 if segments else since or 0
     snapshots = _Snapshots(partition.snapshots)
     ongoing = snapshots.before(base)
-    scan = TransactionScan(base, ongoing)
+    scan = TransactionScan(base, ongoing, cleaned(partition))
     log_start = partition.log_start_offset
     if since is None and ongoing is None and log_start is not None and log_start < base:
         scan.begin_behind(log_start)
-    scan.compacted = (partition.topic, partition.partition) in partition.broker.cleaned
     reading = _Reading(scan, snapshots, limit, proven)
     for file in segments:
         reading.read(file)
@@ -75,10 +75,9 @@ def _outcomes(
             # A marker that is missing may be at the high watermark or above it.
             ends = [*(ends if limit is not None and limit < snapshots.last else ()), scan.unstable()]
     continues = after > (reached if scan.end is None else scan.end)
-    compacted = scan.compacted
     found = scan.finish(continues=continues)
     mark = reached if limit is None else min(limit, reached)
-    least = min(one.least if compacted else min(one.least, one.gap) for one in ends)
+    least = min(one.among(scan.cleaned_to) for one in ends)
     least = min([least, *(low for low, _ in found.repeated)])  # also those behind the high watermark
     certain = mark if len(ends) > 1 or (continues and reading.unstable is None) else ends[0].certain
     stable, at_most = (min(mark, max(start, one)) for one in (least, max(least, certain)))
@@ -130,7 +129,7 @@ class OutcomesByFile:
             reading = _Reading(scan, _Snapshots(()), None, {})
             reading.read(file)
             least, found = scan.unstable(), scan.finish(continues=True)
-            stable = min(least.least, NO_OFFSET if found.compacted else least.gap)
+            stable = least.among(scan.cleaned_to)
             return reading.bounded(found, [file], stable, max(stable, found.end)) if stable < found.end else found
         return self.of_partition(partition)
 
@@ -283,7 +282,7 @@ class _Reading:
         scan = self._scan
         for at in self._snapshots.between(scan.end or 0, offset) if scan.first is not None or scan.in_doubt else ():
             damaged = scan.damaged
-            missing = (scan.end or 0) < at and (damaged or not scan.compacted)
+            missing = (scan.end or 0) < at and (damaged or at > scan.cleaned_to)
             if (missing or scan.in_doubt) and (ongoing := self._snapshots.ongoing(at)) is not None:
                 scan.settle(at, ongoing)
                 if damaged:

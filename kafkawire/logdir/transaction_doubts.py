@@ -11,11 +11,24 @@ NO_OFFSET = int(np.iinfo(np.int64).max)
 
 
 class StateProblem(NamedTuple):
-    """Why something is unknown of the log from an offset on. `gap`: offsets are missing, which compaction explains."""
+    """Why something is unknown of the log from an offset on. `gap`: offsets up to it are missing, which compaction may
+    explain; -1: none."""
 
     offset: int
     text: str
-    gap: bool = False
+    gap: int = -1
+
+
+class FirstMarker(NamedTuple):
+    """The first marker of a producer in a part of a log. `first`: of its data before that; -1: none. `gap`, `hole`,
+    `malformed`: as in `TransactionScan`, at the marker."""
+
+    first: int
+    gap: int
+    hole: int
+    malformed: int
+    marker: int
+    code: int
 
 
 class Unstable(NamedTuple):
@@ -31,6 +44,10 @@ class Unstable(NamedTuple):
     least: int = NO_OFFSET
     gap: int = NO_OFFSET
     certain: int = NO_OFFSET
+
+    def among(self, cleaned_to: int) -> int:
+        """The least offset. `cleaned_to`: compaction explains what is missing before it, as is known now."""
+        return min(self.least, self.gap if self.gap >= cleaned_to else NO_OFFSET)
 
 
 def unseen_ending(producer_id: int, begun: int, marker: int) -> StateProblem:

@@ -6,7 +6,8 @@ it that was read. So a `TransactionScan` of a part needs no part before it, scan
 (`take`), and its memory grows with producers, aborted transactions, and those whose outcome is unknown.
 
 An outcome is unknown where the marker may be among offsets that are missing. Compaction leaves a marker as long as
-records of its transaction are left (Kafka's `CleanedTransactionMetadata`): offsets that it removed hide none.
+records of its transaction are left (Kafka's `CleanedTransactionMetadata`): offsets that it removed hide none. Those
+that are missing where no cleaner has been are lost (`cleaned`).
 
 Missing offsets may also have held the beginning of a transaction that is still open. So the last stable offset is at
 most the first of them, until the snapshot of a later offset shows what is open there (`settle`).
@@ -15,11 +16,11 @@ most the first of them, until the snapshot of a later offset shows what is open 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from kafkawire.logdir.cleaning import NOT_CLEANED, Cleaned
 from kafkawire.logdir.marker_codes import (
     ABORT_CODE,
     COMMIT_CODE,
@@ -31,7 +32,7 @@ from kafkawire.logdir.marker_codes import (
 )
 from kafkawire.logdir.offset_scan import steps
 from kafkawire.logdir.stretches import Stretch, StretchTable, numbered, table_of
-from kafkawire.logdir.transaction_doubts import NO_OFFSET, StateProblem, Unstable, unseen_ending
+from kafkawire.logdir.transaction_doubts import NO_OFFSET, FirstMarker, StateProblem, Unstable, unseen_ending
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches
@@ -47,18 +48,6 @@ _MOST_PROBLEMS = 100
 _MANY = 32
 
 
-class _Head(NamedTuple):
-    """The first marker of a producer in a part. `first`: of its data before that; -1: none. `gap`, `hole`, `malformed`:
-    as in `TransactionScan`, at the marker."""
-
-    first: int
-    gap: int
-    hole: int
-    malformed: int
-    marker: int
-    code: int
-
-
 class TransactionScan:
     """What a part of a log shows of its transactions.
 
@@ -67,19 +56,22 @@ class TransactionScan:
         open: producer id -> first offset of the data whose marker has not come.
         aborted: data that an ABORT marker ended.
         unknown: data before a hole, or ended by a marker that does not show how.
-        doubtful: data before a gap, with the code of the marker behind it: unknown unless the log is compacted.
-        gap, hole: the offset behind the last missing offsets, and behind the last ones that damage hides; -1: none.
+        doubtful: data before a gap, with the code of the marker behind it: unknown unless compaction explains the gap.
+        gap, hole: the offset behind the last missing offsets that compaction does not explain, and behind the last ones
+            that damage hides; -1: none.
         first_gap, first_hole: the first one of them since the last snapshot that was taken; `NO_OFFSET`: none.
-        compacted: compaction has removed records.
         repeated: ranges of offsets that occur twice.
         problems: the first ones, in order.
 
     Args:
         end: the offset at which the part begins, where it is known.
         ongoing: the transactions that are open there, as `open`.
+        cleaned: where compaction may have been.
     """
 
-    def __init__(self, end: int | None = None, ongoing: dict[int, int] | None = None) -> None:
+    def __init__(
+        self, end: int | None = None, ongoing: dict[int, int] | None = None, cleaned: Cleaned = NOT_CLEANED
+    ) -> None:
         self.first: int | None = None
         self.end = end
         self.open = dict(ongoing or {})
@@ -88,10 +80,10 @@ class TransactionScan:
         self.doubtful: list[tuple[Stretch, int]] = []
         self.gap = self.hole = -1
         self.first_gap = self.first_hole = NO_OFFSET
-        self.compacted = False
+        self._cleaned = cleaned
         self.repeated: list[tuple[int, int]] = []
         self.problems: list[StateProblem] = []
-        self._heads: dict[int, _Head] = {}
+        self._heads: dict[int, FirstMarker] = {}
         self._malformed: dict[int, int] = {}
         self._again: dict[int, int] = {}  # of open ones, the first data behind the last missing offsets
         self._damaged = False  # since the last batch
@@ -103,16 +95,15 @@ class TransactionScan:
     def add(self, found: Batches) -> None:
         """Take the next batches."""
         base, after = found.base_offset, found.last_offset + 1
-        self.compacted = self.compacted or bool(
-            (found.record_count <= found.last_offset_delta).any() or found.delete_horizon.any()
-        )
+        self.take_cleaned(self._cleaned.seen(found))
         if self.first is None:  # the first batch may hold the offset at which the part begins
             self.first = int(base[0])
             self.end = self.first if self.end is None or self.first < self.end <= after[0] else self.end
         assert self.end is not None
         reached, jumps, _ = steps(base, after, self.end)
-        if self.compacted:  # compaction explains gaps, but for one that damage may have left
-            jumps = jumps[(base[jumps] < reached[jumps]) | (self._damaged & (jumps == 0))]
+        if len(jumps):  # compaction explains gaps, but for one that damage may have left
+            near = (base[jumps] < reached[jumps]) | (base[jumps] > self.cleaned_to)
+            jumps = jumps[near | (self._damaged & (jumps == 0))]
         at, codes = events(found)
         done, damaged = 0, self._damaged
         if not (len(jumps) and jumps[0] == 0):
@@ -151,8 +142,18 @@ class TransactionScan:
     @property
     def in_doubt(self) -> bool:
         """Whether a snapshot of the offset that was reached would show more than the log up to there."""
-        gap = NO_OFFSET if self.compacted else self.first_gap
-        return self._damaged or min(self.first_hole, gap) < NO_OFFSET or bool(self._malformed)
+        return self._damaged or min(self.first_hole, self.first_gap) < NO_OFFSET or bool(self._malformed)
+
+    @property
+    def cleaned_to(self) -> int:
+        """Compaction may have removed offsets before it, and none from it on."""
+        return self._cleaned.to
+
+    def take_cleaned(self, cleaned: Cleaned) -> None:
+        """Note where compaction has been, too: that explains what is missing there."""
+        self._cleaned = self._cleaned.joined(cleaned)
+        if self.gap <= self.cleaned_to:
+            self.gap, self.first_gap = -1, NO_OFFSET
 
     @property
     def damaged(self) -> bool:
@@ -203,7 +204,7 @@ class TransactionScan:
     def _follow_alone(self, end: int, offset: int) -> None:
         """What follows a batch directly behind damage begins at an offset. Where that is not the batch's end, the batch
         may have another offset than it says: no checksum covers that, and the damage may reach into it."""
-        if self._alone is not None and end < offset and not self.compacted:
+        if self._alone is not None and end < offset > self.cleaned_to:
             self.repeated.append((self._alone, end))
             self._problem(
                 StateProblem(self._alone, f"the batch at offset {self._alone} follows damage and is not continued")
@@ -220,10 +221,11 @@ class TransactionScan:
         elif self._damaged:
             self.hole = base
             self.first_hole = min(self.first_hole, reached)
-        elif not self.compacted:
+        elif base > self.cleaned_to:
+            lost = max(reached, self.cleaned_to)
             self.gap = base
-            self.first_gap = min(self.first_gap, reached)
-            self._problem(StateProblem(reached, f"offsets {reached} to {base - 1} are missing", gap=True))
+            self.first_gap = min(self.first_gap, lost)
+            self._problem(StateProblem(lost, f"offsets {lost} to {base - 1} are missing", gap=base))
         self._damaged = False
 
     def _follow(self, found: Batches, at: Int64, codes: Int8) -> None:
@@ -239,7 +241,7 @@ class TransactionScan:
                 self._malformed[producer_id] = offset
             else:
                 begun, malformed = self._closed(producer_id)
-                self._mark(producer_id, _Head(begun, self.gap, self.hole, malformed, offset, code))
+                self._mark(producer_id, FirstMarker(begun, self.gap, self.hole, malformed, offset, code))
 
     def _follow_many(self, producers: Int64, offsets: Int64, codes: Int8) -> None:
         """The same without a step for each batch: of each producer, only its first marker may end what began before."""
@@ -264,7 +266,7 @@ class TransactionScan:
                 self._begin(producer_id, int(offsets[group]))
             if mark < end:
                 before, malformed = self._closed(producer_id)
-                head = _Head(before, self.gap, self.hole, malformed, int(offsets[mark]), int(codes[mark]))
+                head = FirstMarker(before, self.gap, self.hole, malformed, int(offsets[mark]), int(codes[mark]))
                 self._mark(producer_id, head)
         aborted = np.flatnonzero(later & (codes == ABORT_CODE))
         self.aborted += map(
@@ -283,21 +285,21 @@ class TransactionScan:
     @property
     def _jumped(self) -> int:
         """The offset behind the last missing ones; -1: none."""
-        return max(self.hole, -1 if self.compacted else self.gap)
+        return max(self.hole, self.gap)
 
     def _closed(self, producer_id: int) -> tuple[int, int]:
         """Forget what is open. Returns its first offset and that of its last malformed marker; -1: none."""
         self._again.pop(producer_id, None)
         return self.open.pop(producer_id, -1), self._malformed.pop(producer_id, -1)
 
-    def _mark(self, producer_id: int, head: _Head) -> None:
+    def _mark(self, producer_id: int, head: FirstMarker) -> None:
         """A transaction ends; the first one of a producer may have begun in a part before."""
         if producer_id not in self._heads:
             self._heads[producer_id] = head
         elif head.first >= 0:
             self._end(producer_id, head)
 
-    def _end(self, producer_id: int, head: _Head) -> None:
+    def _end(self, producer_id: int, head: FirstMarker) -> None:
         begun, _, hole, malformed, marker, code = head
         if malformed > begun:
             hole = max(hole, malformed)
@@ -322,6 +324,9 @@ class TransactionScan:
 
     def take(self, part: TransactionScan) -> None:
         """Take the next part of the log."""
+        self.take_cleaned(part._cleaned)
+        if part.gap <= self.cleaned_to:
+            part.gap, part.first_gap = -1, NO_OFFSET
         if part.first is not None and self.end is not None:
             self._damaged = self._damaged or part._begins_damaged
             straddles = self.first is None and part.first < self.end
@@ -344,7 +349,6 @@ class TransactionScan:
         self.gap, self.hole = max(self.gap, part.gap), max(self.hole, part.hole)
         self.first_gap = min(self.first_gap, part.first_gap)
         self.first_hole = min(self.first_hole, part.first_hole)
-        self.compacted = self.compacted or part.compacted
         for producer_id, first in part.open.items():
             found = (self._again.get(producer_id, -1), first, part._again.get(producer_id, -1))
             if self.open.setdefault(producer_id, first) < self._jumped:
@@ -361,8 +365,8 @@ class TransactionScan:
         if self.end is not None and offset is not None and self.end < offset:
             if self._damaged:
                 hole = min(hole, self.end)
-            elif not self.compacted:
-                gap = min(gap, self.end)
+            elif offset > self.cleaned_to:
+                gap = min(gap, max(self.end, self.cleaned_to))
         alone = () if self._alone is None or self.end == offset else (self._alone,)
         least = min([*self.open.values(), hole, *alone, *(low for low, _ in self.repeated)])
         return Unstable(least, gap, min((one.first for one in self._ongoing()), default=NO_OFFSET))
@@ -377,24 +381,22 @@ class TransactionScan:
     @property
     def unsure(self) -> set[int]:
         """The producers of whose transactions some have no certain outcome."""
-        doubtful = () if self.compacted else (stretch.producer_id for stretch, _ in self.doubtful)
+        doubtful = (stretch.producer_id for stretch, _ in self.doubtful if stretch.end > self.cleaned_to)
         late = [producer_id for producer_id, head in self._heads.items() if max(head.gap, head.hole) > head.first >= 0]
         return {*self.open, *(stretch.producer_id for stretch in self.unknown), *doubtful, *late}
 
-    def finish(self, *, compacted: bool = False, continues: bool = False) -> Outcomes:
+    def finish(self, *, continues: bool = False) -> Outcomes:
         """What is known of the log, once all of it was taken. The scan takes nothing after that.
 
         Args:
-            compacted: whether compaction removes records of the topic.
             continues: whether the log went on behind the last batch. What is open there is unknown then.
         """
         heads, self._heads = self._heads, {}
         for producer_id, head in heads.items():
             if head.first >= 0:
                 self._end(producer_id, head)
-        self.compacted = compacted = compacted or self.compacted
         for stretch, code in self.doubtful:
-            if not compacted:
+            if stretch.end > self.cleaned_to:
                 self.unknown.append(stretch)
             elif code == ABORT_CODE:
                 self.aborted.append(stretch)
@@ -416,8 +418,8 @@ class TransactionScan:
             unknown=table_of(self.unknown),
             ongoing=table_of(self._ongoing()),
             repeated=tuple(self.repeated),
-            problems=tuple(one for one in self.problems if not (one.gap and compacted)),
-            compacted=compacted,
+            problems=tuple(one for one in self.problems if not 0 <= one.gap <= self.cleaned_to),
+            cleaned_to=self.cleaned_to,
         )
 
 
@@ -437,7 +439,7 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             Other transactional data is committed.
         repeated: ranges of offsets that occur twice; transactional data in them is unknown.
         problems: why outcomes are unknown, in order.
-        compacted: compaction has removed records, which explains offsets that are missing.
+        cleaned_to: compaction may have removed offsets before it, and none from it on.
         damage: of the small files that decide what the log is and where it begins and ends, each with its file's path:
             the result would be another one with what it hides.
     """
@@ -453,7 +455,7 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     ongoing: StretchTable = _NOTHING
     repeated: tuple[tuple[int, int], ...] = ()
     problems: tuple[StateProblem, ...] = ()
-    compacted: bool = False
+    cleaned_to: int = 0
     damage: tuple[tuple[str, Damage], ...] = ()
 
     def states(self, found: Batches) -> Int8:

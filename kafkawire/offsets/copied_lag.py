@@ -90,15 +90,15 @@ def _count(partition: Partition, outcomes: Outcomes, counter: LagCounter) -> Ite
                         yield f"{file.path}: at byte {item.position}: {item.detail or item.reason}"
                     continue
                 base = item.base_offset if isinstance(item, Batch) else int(item.base_offset[0])
-                if base > reached and (damaged or not outcomes.compacted):
-                    counter.unread(reached, base, "offsets are missing, or damaged")
+                lost = reached if damaged else max(reached, outcomes.cleaned_to)
+                if base > lost:
+                    counter.unread(lost, base, "offsets are missing, or damaged")
                 damaged = False
                 if isinstance(item, Batch):
                     measured = item.measured()
                     counter.add(measured, outcomes.state(measured))
                 else:
-                    if not outcomes.compacted:
-                        _holes(item.base_offset.tolist(), item.last_offset.tolist(), counter)
+                    _holes(item.base_offset.tolist(), item.last_offset.tolist(), outcomes.cleaned_to, counter)
                     counter.add_columns(item, outcomes.states(item))
                 reached = max(reached, counter.read_to)
         except OSError as error:
@@ -107,8 +107,9 @@ def _count(partition: Partition, outcomes: Outcomes, counter: LagCounter) -> Ite
     counter.unread(reached, counter.high, "the log ends before its high watermark")
 
 
-def _holes(base: list[int], last: list[int], counter: LagCounter) -> None:
-    """Notes the offsets between batches that are missing."""
+def _holes(base: list[int], last: list[int], cleaned_to: int, counter: LagCounter) -> None:
+    """Notes the offsets between batches that are missing where no cleaner has been."""
     for before, after in zip(last, base[1:], strict=False):
-        if after > before + 1:
-            counter.unread(before + 1, after, "offsets are missing, or damaged")
+        lost = max(before + 1, cleaned_to)
+        if after > lost:
+            counter.unread(lost, after, "offsets are missing, or damaged")

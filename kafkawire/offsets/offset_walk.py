@@ -61,8 +61,11 @@ class OffsetWalk:
 
     def up_to(self, end: int) -> Iterator[Runs]:
         """The log has all offsets up to `end`."""
+        cleaned = self._outcomes.cleaned_to
+        if self.damaged is None and self.reached < cleaned < end:
+            yield from self.up_to(cleaned)
         if end > self.reached:
-            code, why = (UNREADABLE, self.damaged) if self.damaged is not None else self._missing(self._segment)
+            code, why = (UNREADABLE, self.damaged) if self.damaged is not None else self._missing(end, self._segment)
             yield Runs.one(self.reached, end, code, why)
             self.reached = end
 
@@ -96,18 +99,33 @@ class OffsetWalk:
             self._note(Why("offset_backwards", detail, path, place))
 
     def _runs(self, item: Batches | Batch, path: str) -> Iterator[Runs]:
-        gap = Runs.one(0, 0, *self._missing(path))
-        if isinstance(item, Batches):
-            found = runs_of(item, self.reached, self._outcomes, gap, path)
-        else:
-            found = runs_of_old(item, self.reached, gap, path)
-        for runs in found:
-            if runs:
-                self.reached = int(runs.end[-1])
-                yield runs
+        for part in self._apart(item):
+            cleaned, base = self._outcomes.cleaned_to, int(np.atleast_1d(part.base_offset)[0])
+            if self.reached < cleaned < base:
+                yield from self.up_to(cleaned)
+            gap = Runs.one(0, 0, *self._missing(base, path))
+            if isinstance(part, Batches):
+                found = runs_of(part, self.reached, self._outcomes, gap, path)
+            else:
+                found = runs_of_old(part, self.reached, gap, path)
+            for runs in found:
+                if runs:
+                    self.reached = int(runs.end[-1])
+                    yield runs
 
-    def _missing(self, path: str) -> tuple[int, Why]:
-        """The status of offsets that are missing where nothing is damaged, and the reason."""
-        if self._outcomes.compacted:
+    def _apart(self, item: Batches | Batch) -> Iterator[Batches | Batch]:
+        """Batches up to where a cleaner has been, and those behind."""
+        if isinstance(item, Batches):
+            behind = item.base_offset > self._outcomes.cleaned_to
+            first = int(behind.argmax())
+            if behind[first] and first:
+                yield item.where(slice(0, first))
+                yield item.where(slice(first, len(item)))
+                return
+        yield item
+
+    def _missing(self, end: int, path: str) -> tuple[int, Why]:
+        """The status of offsets that are missing up to one where nothing is damaged, and the reason."""
+        if end <= self._outcomes.cleaned_to:
             return COMPACTED, NO_REASON
         return UNREADABLE, Why("missing", "no file that was given has them", path)

@@ -48,7 +48,7 @@ class PartialTransactions:
 
     def add(self, found: Batches) -> None:
         """Take the next batches."""
-        if not self._outcomes.compacted:
+        if not self._outcomes.cleaned_to:
             return
         at = np.flatnonzero(found.transactional & (found.producer_id >= 0))
         states = self._outcomes.states(found)

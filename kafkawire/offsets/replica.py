@@ -88,7 +88,7 @@ class Replica:
             high_watermark=high,
             log_end_offset=end,
             end_offset=max(start, self._shown(end)[0]),
-            compacted=self.outcomes.compacted,
+            compacted=self.outcomes.cleaned_to > 0,
             diverges_at=divergence(lineage(one), start, end, self.others),
         )
 

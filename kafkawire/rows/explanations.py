@@ -17,7 +17,7 @@ class ReplicaSpan(LogRow, frozen=True, kw_only=True):
         log_end_offset: the one after the last batch.
         end_offset: the one after the last offset that the replica, a checkpoint or another copy shows. The ranges cover
             the offsets from 0 up to it.
-        compacted: whether compaction has removed records.
+        compacted: whether compaction may have removed records.
         diverges_at: the first offset whose leader epoch a newer copy of the partition does not have there: the records
             from it on lost an unclean leader election.
     """

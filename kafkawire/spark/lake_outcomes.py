@@ -13,6 +13,7 @@ import numpy as np
 
 from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile, Outcomes
+from kafkawire.logdir.cleaning import NOT_CLEANED, Cleaned
 from kafkawire.logdir.isolation import ongoing_in
 from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.transaction_states import TransactionScan
@@ -30,8 +31,8 @@ class Scanned(NamedTuple):
 
     Attributes:
         stop: the position behind its last batch; 0 without a batch.
-        base: the offset at which the segment begins, of the first part of a segment in a compacted log: where offsets
-            are missing before it, a segment may be missing.
+        base: the offset at which the segment begins, of the first part of a segment where a cleaner has been: where
+            offsets are missing before it, a segment may be missing.
         ongoing: the transactions that were open there, by the segment's snapshot; None: there is none.
         epochs: the leader epochs of its batches, each with its first offset here.
     """
@@ -65,7 +66,7 @@ def scan_part(
     limit: int | None,
     *,
     decode: bool = False,
-    compacted: bool = False,
+    cleaned: Cleaned = NOT_CLEANED,
 ) -> Scanned:
     """Scan the batches that begin in a range of bytes of a segment, up to the first damage.
 
@@ -73,12 +74,12 @@ def scan_part(
         start, end: positions of batches; None: the end of the file.
         first, limit: offsets: batches that end before `first`, or begin at `limit` or after it, are passed over.
         decode: look at the records, too: what a checksum covers may still be no records.
-        compacted: whether compaction removes offsets of the log.
+        cleaned: where compaction may have been in the log.
 
     Raises:
         OSError: the file cannot be read.
     """
-    scan, stop = TransactionScan(), 0
+    scan, stop = TransactionScan(cleaned=cleaned), 0
     epochs: list[tuple[int, int]] = []
     most = np.iinfo(np.int64).max if limit is None else limit
     for found in pieces(file, start, end):
@@ -112,7 +113,7 @@ def scan_part(
         if broken is not None:
             scan.damage(f"{file.path}: at byte {broken.position}: {broken.reason}: {broken.detail}")
             break
-    if not compacted or start:
+    if start or (file.offset or 0) > cleaned.to or not cleaned.to:
         return Scanned(scan, stop, epochs=tuple(epochs))
     return Scanned(scan, stop, file.offset or 0, ongoing_in(file.beside("snapshot")), tuple(epochs))
 
@@ -131,14 +132,16 @@ def _first_broken(found: Batches) -> Damage | None:
     return next((damage for part in records(found.where(~found.is_control)) for damage in part.damage), None)
 
 
-def decide(scans: Iterable[Scanned], start: int, limit: int | None = None, *, compacted: bool = False) -> Decided:
+def decide(
+    scans: Iterable[Scanned], start: int, limit: int | None = None, *, cleaned: Cleaned = NOT_CLEANED
+) -> Decided:
     """Join the scans of a partition, in the order of its log.
 
     Args:
         start, limit: the offset from which records are wanted, and the high watermark.
-        compacted: whether compaction has removed offsets; without it, missing offsets end what can be passed on.
+        cleaned: where compaction may have been; elsewhere missing offsets end what can be passed on.
     """
-    whole = TransactionScan(start)
+    whole = TransactionScan(start, cleaned=cleaned)
     for one in scans:
         if whole.first is not None and whole.end is not None and whole.end < one.base:
             if one.ongoing is None:
@@ -150,7 +153,7 @@ def decide(scans: Iterable[Scanned], start: int, limit: int | None = None, *, co
         whole.take(one.scan)
         if limit is not None and whole.end is not None and whole.end >= limit:
             break
-    found = whole.finish(compacted=compacted)
+    found = whole.finish()
     first = min(found.problems, key=lambda problem: problem.offset, default=None)
     ends = [found.end, *found.unknown.first.tolist(), *found.ongoing.first.tolist()]
     if first is not None:

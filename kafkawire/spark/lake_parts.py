@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import logdir
 from kafkawire.logdir import LogFile, Partition, Selection, View
+from kafkawire.logdir.cleaning import NOT_CLEANED, Cleaned, cleaned
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records.internal_topics import INTERNAL_TOPICS
@@ -92,7 +93,7 @@ class _PartitionStart(NamedTuple):
 
     start: int
     limit: int | None = None
-    compacted: bool = False
+    cleaned: Cleaned = NOT_CLEANED
     held: str = ""
     beside: str = ""
     refused: int | None = None
@@ -241,9 +242,8 @@ def _started(replica: Partition, row: dict[str, Any], wanted: Wanted, recorded: 
         held = f"the high watermark is {limit}, before offset {start}, up to which records have been read"
     if epoch is not None:
         held = _cut_off(replica, Position(start, epoch)) or held
-    compacted = (replica.topic, replica.partition) in replica.broker.cleaned
     topic_id = recorded if replica.topic_id is None else str(replica.topic_id)
-    return _PartitionStart(start, limit, compacted, held, topic_id=topic_id, epoch=epoch)
+    return _PartitionStart(start, limit, cleaned(replica), held, topic_id=topic_id, epoch=epoch)
 
 
 def _cut_off(replica: Partition, position: Position) -> str:
@@ -284,7 +284,7 @@ def _scanned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
                     begun.start,
                     begun.limit,
                     decode=wanted.decode,
-                    compacted=begun.compacted,
+                    cleaned=begun.cleaned,
                 )
             except OSError as error:
                 scanned = Scanned(TransactionScan())
@@ -303,7 +303,7 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
         first, *others = [pickle.loads(row["payload"]) for row in of_partition]  # written by our own workers
         begun: _PartitionStart = first
         parts: list[tuple[_SegmentPart, Scanned]] = others
-        found = decide((scanned for _, scanned in parts), begun.start, begun.limit, compacted=begun.compacted)
+        found = decide((scanned for _, scanned in parts), begun.start, begun.limit, cleaned=begun.cleaned)
         if begun.refused is not None:
             yield (REFUSED, *place, begun.start, begun.refused, 0, None, begun.topic_id, None, None)
             continue

@@ -12,6 +12,7 @@ import copy
 import msgspec
 
 from kafkawire.logdir import Outcomes, Partition
+from kafkawire.logdir.cleaning import cleaned
 from kafkawire.logdir.located_file import Stamp
 from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.stretches import table_of
@@ -68,8 +69,7 @@ class StreamTransactions:
 class _Scan:
     def __init__(self, replica: Partition, start: int) -> None:
         self.start = self.end = start
-        self._scan = TransactionScan(start, {})
-        self._scan.compacted = (replica.topic, replica.partition) in replica.broker.cleaned
+        self._scan = TransactionScan(start, {}, cleaned(replica))
         self._last: tuple[str, Header] | None = None
         self._seen: tuple[str, Stamp | None, int | None] | None = None
 
@@ -101,8 +101,7 @@ class _Scan:
                 if wanted.any():
                     self._scan.add(item if wanted.all() else item.where(wanted))
         scan = self._scan
-        missing = scan.hole >= 0 or (scan.gap >= 0 and not scan.compacted)
-        if missing or scan.damaged or scan.repeated or scan.problems:
+        if scan.hole >= 0 or scan.gap >= 0 or scan.damaged or scan.repeated or scan.problems:
             return False
         self.end, self._seen = max(self.end, end), seen
         found = points.before(replica, self.end)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kafkawire.offsets import Replica
 from kafkawire.rows import ComparedPartition, CopyDifference, DamageRow, MirroredOffset, Row
-from kafkawire.witness.comparison import NAMES, UNPROVEN, Side
+from kafkawire.witness.comparison import NAMES, UNPROVEN, UNREADABLE, Side
 from kafkawire.witness.exchange_rows import Place
 from kafkawire.witness.held import segment_at, segments_of
 
@@ -110,6 +110,9 @@ class ComparedRows:
         unproven = sum(side.counts.get(NAMES[UNPROVEN], 0) for side in sides)
         if unproven:
             self.incomplete.append(f"{place[0]}-{place[1]}: {unproven} not there, and no checkpoint shows compaction")
+        unread = sum(side.counts.get(NAMES[UNREADABLE], 0) for side in sides)
+        if unread:
+            self.incomplete.append(f"{place[0]}-{place[1]}: {unread} damaged in the other copy, or in no file of it")
         self.found += a.broken + b.broken + sum(row.result in ("other_record", "skips") for row in statements)
         for name, copy, side in zip("ab", copies, sides, strict=True):
             yield from self._differences(name, place, copy, side)

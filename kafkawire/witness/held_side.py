@@ -126,7 +126,7 @@ class DirectoryCopies(HeldSide):
         for _, replica, same in self._newest(CONSUMER_OFFSETS, identity):
             one, log = replica.partition, GroupLog(replica.partition)
             records = log.records()
-            compacted = bool(one.broker.cleaned.get((one.topic, one.partition), 0)) or log.outcomes.compacted
+            compacted = bool(one.broker.cleaned.get((one.topic, one.partition), 0)) or log.outcomes.cleaned_to > 0
             from_start = not one.log_start_offset and not one.segments[0].offset
             whole = from_start and not compacted
             logs.add(one.path, records, whole=same and whole, rewritten=not whole)

@@ -29,7 +29,7 @@ from tests.client.scripted import ScriptedBroker
 
 pytestmark = pytest.mark.slow
 
-HOUR_MS = 3_600_000
+HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 Answer = Callable[[MetadataRequest], MetadataResponse]
 
 
@@ -162,13 +162,13 @@ async def test_offsets_that_cannot_be_read_leave_a_suspect_unknown() -> None:
 # Clocks of coordinators -----------------------------------------------------------------------------------------------
 
 
-def began_between(behind_ms: int) -> ScriptedBroker:
+def began_between(behind_ms: int, **more: int) -> ScriptedBroker:
     """The id of the open transaction in orders-0 begins another one between two searches. Its coordinator's clock is
     behind."""
     made = broker()
     now = int(time.time() * 1000) - behind_ms
     earlier = preparing("Ongoing", transaction_start_time_ms=now - 1000)
-    later = preparing("Ongoing", transaction_start_time_ms=now)
+    later = preparing("Ongoing", transaction_start_time_ms=now, **more)
     made.on |= earlier
     made.on[DescribeTransactionsRequest] = script(
         earlier[DescribeTransactionsRequest], later[DescribeTransactionsRequest]
@@ -211,4 +211,36 @@ async def test_two_readings_of_one_search_measure_the_clock() -> None:
     made.on[DescribeProducersRequest] = script(producers(), producers(start=50))
     (finding,) = (await find(made)).findings
     assert (finding.reason, finding.attention, finding.start_offset) == ("live", None, 50)
-    assert any("The clock of broker 1 is behind the clock here by 1 h" in one for one in finding.evidence)
+    assert any("The clock of broker 1 is behind the clock here by 59 min" in one for one in finding.evidence)
+
+
+@scenario
+async def test_a_record_that_waited_for_replicas_shows_no_clock_that_is_behind() -> None:
+    """The coordinator's clock is right. The transaction's record waited for ten minutes, its timeout, because fewer
+    replicas than min.insync.replicas were in sync, and was not described until then: it is late, and it blocks."""
+    made = began_between(10 * MINUTE_MS + 30_000, transaction_timeout_ms=10 * MINUTE_MS)
+    async with made.running(), admin(made.address) as client:
+        first = await observe(client.cluster, SEARCH, {})
+        (old,) = first.audit.findings
+        earlier = {(next(iter(first.described)), old.producer_id): old}
+        at = hanging_search.clock_ms()
+        made.on[DescribeProducersRequest] = producers(start=50)
+        second = await observe(client.cluster, SEARCH, earlier, since=dict.fromkeys(earlier, at))
+    (finding,) = second.audit.findings
+    assert (finding.reason, finding.attention) == ("late", "blocked")
+    assert not any("clock of broker 1 is" in one for one in finding.evidence)
+
+
+@scenario
+async def test_nor_does_it_between_two_readings_of_one_search() -> None:
+    made = broker()
+    now = int(time.time() * 1000) - 10 * MINUTE_MS - 30_000
+    decided = preparing(transaction_start_time_ms=now - 1000)
+    later = preparing("Ongoing", transaction_start_time_ms=now, transaction_timeout_ms=10 * MINUTE_MS)
+    made.on |= decided
+    made.on[DescribeTransactionsRequest] = script(
+        decided[DescribeTransactionsRequest], later[DescribeTransactionsRequest]
+    )
+    made.on[DescribeProducersRequest] = script(producers(), producers(start=50))
+    (finding,) = (await find(made)).findings
+    assert (finding.reason, finding.attention, finding.start_offset) == ("late", "blocked", 50)

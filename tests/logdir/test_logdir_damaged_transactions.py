@@ -267,6 +267,7 @@ def test_damage_in_a_compacted_log_bounds_the_last_stable_offset(tmp_path: Path)
     """Offsets are missing by compaction, too: only those behind damage count."""
     thin = build([Record(b"k")], base_offset=2, last_offset=5)
     log_directory(tmp_path, {0: plain(0) + thin + plain(8) + broken(plain(9)) + plain(12)})
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 9\n")
     assert stable(logdir.open(tmp_path).partitions[0]) == (9, 13)
 
 

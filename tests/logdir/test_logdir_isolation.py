@@ -349,6 +349,42 @@ def test_a_missing_segment_of_a_compacted_log_hides_outcomes(tmp_path: Path) -> 
     assert outcomes_of(partition).why(0) == "offsets 1 to 5 are missing"
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "state", "stable"),
+    [
+        ("0\n1\norders 0 2\n", "committed", (4, 4)),  # the cleaner has been there
+        ("0\n1\norders 0 1\n", "unknown", (1, 4)),
+        ("0\n1\nother 0 2\n", "unknown", (1, 4)),  # a partition that it does not name was never cleaned
+        (None, "unknown", (1, 4)),  # nothing shows a cleaner
+    ],
+)
+def test_offsets_that_are_missing_where_no_cleaner_has_been_are_lost(
+    tmp_path: Path, checkpoint: str | None, state: str, stable: tuple[int, int]
+) -> None:
+    root = log_directory(tmp_path, {0: data_of(0) + data_of(2) + marker("COMMIT", 3)})
+    if checkpoint is not None:
+        (tmp_path / "cleaner-offset-checkpoint").write_text(checkpoint)
+    (partition,) = logdir.open(tmp_path).partitions
+    assert states(root) == {0: state, 2: "committed", 3: "committed"}
+    found = outcomes_of(partition)
+    assert (found.last_stable_offset, found.last_stable_at_most) == stable
+
+
+def test_without_a_checkpoint_the_active_segment_was_not_cleaned(tmp_path: Path) -> None:
+    thin = build([Record(b"k")], base_offset=1, last_offset=3)
+    parts = {0: data_of(0) + thin + data_of(5) + marker("COMMIT", 6), 7: data_of(7) + data_of(9) + marker("COMMIT", 10)}
+    found = states(log_directory(tmp_path, parts))
+    assert found == {
+        0: "committed",
+        1: "none",
+        5: "committed",
+        6: "committed",
+        7: "unknown",
+        9: "committed",
+        10: "committed",
+    }
+
+
 def _ghost() -> Schedule:
     """Producer 9 has a transaction open since offset 1."""
     from kafkawire.transactions import Append

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.logdir import transaction_states
+from kafkawire.logdir.cleaning import Cleaned
 from kafkawire.logdir.transaction_doubts import NO_OFFSET
 from kafkawire.logdir.transaction_states import STATES, Outcomes, TransactionScan
 from kafkawire.records import Batch, Record, build, build_marker, read
@@ -15,6 +16,8 @@ from kafkawire.records.columns import Batches, batches
 from kafkawire.transactions import Append
 from tests.transactions.schedules import Schedule, Written, naive_transactions, schedules, written
 
+#: A cleaner may have been in the whole log.
+EVERYWHERE = Cleaned(NO_OFFSET)
 ENDED = {"COMMIT": "committed", "ABORT": "aborted"}
 
 
@@ -89,13 +92,15 @@ def test_arrays_give_what_single_batches_give(schedule: Schedule, data: st.DataO
 def test_parts_that_are_scanned_alone_give_the_states_of_the_whole(schedule: Schedule, data: st.DataObject) -> None:
     kept = [one for one in schedule.batches if data.draw(st.integers(0, 9))]  # gaps are where they are in the whole
     cuts = sorted(data.draw(st.lists(st.integers(0, len(kept)), max_size=4)))
-    joined = TransactionScan()
+    to = data.draw(st.sampled_from([0, NO_OFFSET, *(one.append.base_offset for one in schedule.batches)]))
+    cleaned = Cleaned(to, data.draw(st.sampled_from([0, NO_OFFSET])))
+    joined = TransactionScan(cleaned=cleaned)
     for first, end in zip([0, *cuts], [*cuts, len(kept)], strict=True):
-        joined.take(scanned(log_of(kept[first:end])))
-    whole = scanned(log_of(kept))
+        joined.take(scanned(log_of(kept[first:end]), TransactionScan(cleaned=cleaned)))
+    whole = scanned(log_of(kept), TransactionScan(cleaned=cleaned))
     assert (joined.first, joined.end, joined.open) == (whole.first, whole.end, whole.open)
-    compacted = data.draw(st.booleans())
-    found, expected = joined.finish(compacted=compacted), whole.finish(compacted=compacted)
+    assert (joined.unstable(), joined.cleaned_to) == (whole.unstable(), whole.cleaned_to)
+    found, expected = joined.finish(), whole.finish()
     assert states(log_of(kept), found) == states(log_of(kept), expected)
     assert found.problems == expected.problems
 
@@ -144,7 +149,7 @@ def test_compaction_changes_no_outcome(schedule: Schedule, data: st.DataObject) 
             ):
                 left.pop(marker.base_offset)
     log = log_of(list(left.values()))
-    found = states(log, scanned(log).finish(compacted=True))
+    found = states(log, scanned(log, TransactionScan(cleaned=EVERYWHERE)).finish())
     assert found == {offset: truth[offset] for offset in found}
 
 
@@ -163,9 +168,41 @@ def test_an_outcome_before_missing_offsets_is_unknown_unless_compaction_removed_
     found = scanned(log).finish()
     assert states(log, found) == {0: "unknown", **ended}
     assert [one.text for one in found.problems] == ["offsets 1 to 1 are missing"]
-    compacted = scanned(log).finish(compacted=True)
+    compacted = scanned(log, TransactionScan(cleaned=EVERYWHERE)).finish()
     assert states(log, compacted) == {0: "aborted", **ended}
     assert compacted.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("cleaned", "lost"),
+    [
+        (Cleaned(0, 0), [(1, 2), (4, 6)]),
+        (Cleaned(1, 0), [(1, 2), (4, 6)]),  # the cleaner was up to offset 0
+        (Cleaned(2, 0), [(4, 6)]),
+        (Cleaned(5, 0), [(5, 6)]),
+        (Cleaned(6, 0), []),
+    ],
+)
+def test_missing_offsets_are_lost_where_no_cleaner_has_been(cleaned: Cleaned, lost: list[tuple[int, int]]) -> None:
+    log = data_of(0) + data_of(2) + marker("COMMIT", 3) + data_of(6) + marker("COMMIT", 7)
+    scan = scanned(log, TransactionScan(cleaned=cleaned))
+    least, found = scan.unstable().among(scan.cleaned_to), scan.finish()
+    assert [one.text for one in found.problems] == [f"offsets {first} to {end - 1} are missing" for first, end in lost]
+    assert least == min([first for first, _ in lost], default=NO_OFFSET)
+    expected = dict.fromkeys((0, 2, 3, 6, 7), "committed") | ({0: "unknown"} if (1, 2) in lost else {})
+    assert states(log, found) == expected
+
+
+@pytest.mark.parametrize(("possible", "lost"), [(0, [6]), (8, []), (NO_OFFSET, [])])
+def test_a_batch_of_which_records_were_removed_shows_that_a_cleaner_has_been_there(
+    possible: int, lost: list[int]
+) -> None:
+    """As of a replica that was made anew from a leader whose cleaner was there. Behind it, it shows nothing."""
+    thinned = build([], base_offset=4, last_offset=5, producer_id=2, producer_epoch=0)
+    log = data_of(0) + data_of(2) + thinned + data_of(7) + marker("COMMIT", 8)
+    found = scanned(log, TransactionScan(cleaned=Cleaned(0, possible))).finish()
+    assert [one.offset for one in found.problems] == lost
+    assert states(log, found)[2] == ("unknown" if lost else "committed")
 
 
 def test_a_transaction_that_begins_behind_missing_offsets_is_certain() -> None:
@@ -175,10 +212,10 @@ def test_a_transaction_that_begins_behind_missing_offsets_is_certain() -> None:
 
 
 def test_damage_hides_markers_in_compacted_topics_too() -> None:
-    scan = scanned(data_of(0))
+    scan = scanned(data_of(0), TransactionScan(cleaned=EVERYWHERE))
     scan.damage("orders-0/0.log: at byte 79: crc_mismatch")
     rest = data_of(2) + marker("COMMIT", 3)
-    found = scanned(rest, scan).finish(compacted=True)
+    found = scanned(rest, scan).finish()
     assert states(data_of(0) + rest, found) == {0: "unknown", 2: "committed", 3: "committed"}
     assert [one.text for one in found.problems] == ["orders-0/0.log: at byte 79: crc_mismatch"]
 
@@ -217,7 +254,7 @@ def test_what_is_open_at_a_marker_that_cannot_be_read_is_unknown_up_to_it() -> N
 def test_a_marker_that_compaction_removed_leaves_the_outcome_unknown() -> None:
     ids = {"producer_id": 1, "producer_epoch": 0, "transactional": True}
     log = data_of(0) + build([], base_offset=1, last_offset=1, control=True, **ids)
-    assert states(log, scanned(log).finish(compacted=True)) == {0: "unknown"}
+    assert states(log, scanned(log, TransactionScan(cleaned=EVERYWHERE)).finish()) == {0: "unknown"}
 
 
 @pytest.mark.parametrize("transactional", [True, False])

@@ -82,7 +82,7 @@ def naive_statuses(partition: Partition) -> tuple[dict[int, str], bool]:
         return {}, False
     bases = [file.offset or 0 for file in partition.segments]
     for offset in range(bases[0] if bases else 0, max([end, *bases[-1:]])):
-        found.setdefault(offset, "compacted" if outcomes.compacted else "unreadable")
+        found.setdefault(offset, "compacted" if offset < outcomes.cleaned_to else "unreadable")
     start = partition.log_start_offset or 0
     for offset in range(start, bases[0] if bases else 0):
         found[offset] = "unreadable"

@@ -66,7 +66,7 @@ def test_a_segment_that_is_gone_is_missing_unless_compaction_explains_it(tmp_pat
 
 
 def test_offsets_that_compaction_took_from_batches_are_compacted(tmp_path: Path) -> None:
-    one = replica(tmp_path, batch(0, left=range(3, 5)) + batch(12))
+    one = replica(tmp_path, batch(0, left=range(3, 5)) + batch(12), cleaner_offset=12)
     assert found(one) == [(0, 2, "compacted", None), (3, 4, RECORD, None), (5, 11, "compacted", None),
                           (12, 21, RECORD, None)]  # fmt: skip
 
@@ -165,7 +165,7 @@ def test_damage_that_hides_no_known_offset_is_reported(tmp_path: Path) -> None:
 
 def test_many_offsets_take_no_time(tmp_path: Path) -> None:
     end = 10**15
-    one = replica(tmp_path, batch(0, left=range(5)) + moved(batch(10), end))
+    one = replica(tmp_path, batch(0, left=range(5)) + moved(batch(10), end), cleaner_offset=end)
     assert found(one) == [(0, 4, RECORD, None), (5, end - 1, "compacted", None), (end, end + 9, RECORD, None)]
 
 

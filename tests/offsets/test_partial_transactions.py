@@ -28,7 +28,7 @@ def found(root: Path, log: bytes, most: int | None = 40) -> list[rows.Row]:
     folder = root / "orders-0"
     folder.mkdir()
     (folder / f"{0:020}.log").write_bytes(log)
-    (root / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 1\n")
+    (root / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 99\n")
     (replica,) = offsets.replicas(logdir.open(root), "orders", 0)
     kinds = (rows.PartialTransaction, rows.PartialTransactionTotal)
     return [row for row in offsets.explain(replica, most=most) if isinstance(row, kinds)]

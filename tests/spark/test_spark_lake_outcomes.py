@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 
 from kafkawire import logdir
 from kafkawire.logdir import Partition
+from kafkawire.logdir.cleaning import NOT_CLEANED, Cleaned
+from kafkawire.logdir.cleaning import cleaned as cleaned_of
 from kafkawire.logdir.splits import pieces, ranges
+from kafkawire.logdir.transaction_doubts import NO_OFFSET
 from kafkawire.logdir.view import View
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Batch, Record, build, build_marker
@@ -32,21 +35,24 @@ CONSUMED: dict[str, Any] = json.loads((DATA / "consumed.json").read_text("utf-8"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 
 
+EVERYWHERE = Cleaned(NO_OFFSET)
+
+
 def decided(
     partition: Partition,
     size: int,
     start: int = 0,
     limit: int | None = None,
     *,
-    compacted: bool = False,
+    cleaned: Cleaned = NOT_CLEANED,
     decode: bool = False,
 ) -> Decided:
     scans = [
-        scan_part(file, begin, end, start, limit, decode=decode, compacted=compacted)
+        scan_part(file, begin, end, start, limit, decode=decode, cleaned=cleaned)
         for file in partition.segments
         for begin, end in ranges(file, size)
     ]
-    return decide(scans, start, limit, compacted=compacted)
+    return decide(scans, start, limit, cleaned=cleaned)
 
 
 def committed(partition: Partition, found: Decided, start: int = 0) -> list[list[Any]]:
@@ -87,8 +93,7 @@ def test_committed_records_are_those_of_a_java_consumer(replicas: Replicas) -> N
     truth = replicas.consumed("read_committed")
     for one in logdir.open(replicas.path).partitions:
         start = one.local_start_offset or 0
-        compacted = (one.topic, one.partition) in one.broker.cleaned
-        found = decided(one, 1 << 10, start, one.high_watermark, compacted=compacted)
+        found = decided(one, 1 << 10, start, one.high_watermark, cleaned=cleaned_of(one))
         expected = truth[one.topic or ""]
         assert (found.held, found.end) == ("", expected["end"]), one
         assert committed(one, found, start) == expected["records"]
@@ -104,7 +109,7 @@ def test_runs_that_follow_one_another_give_each_record_once(topic: str) -> None:
         {batch.last_offset + 1 for batch in partition if isinstance(batch, Batch)}
     ):  # the high watermark, batch by batch
         # A broker's cleaner-offset-checkpoint names that topic.
-        found = decided(partition, 1 << 10, offset, limit, compacted=topic == "compacted")
+        found = decided(partition, 1 << 10, offset, limit, cleaned=Cleaned(72 if topic == "compacted" else 0))
         assert found.end >= offset
         rows += committed(partition, found, offset)
         offset = found.end
@@ -139,11 +144,11 @@ def test_a_missing_segment_of_a_compacted_log_ends_what_is_passed_on(tmp_path: P
     for base, log in ((0, data[0]), (6, data[1] + commit)):
         (tmp_path / "orders-0" / f"{base:020}.log").write_bytes(log)
     (partition,) = logdir.open(tmp_path).partitions
-    assert decided(partition, 1 << 10, compacted=True)[:2] == (0, "offsets 1 to 5 are missing")
+    assert decided(partition, 1 << 10, cleaned=EVERYWHERE)[:2] == (0, "offsets 1 to 5 are missing")
     for still_open, expected in ((True, (8, "")), (False, (0, "offsets 1 to 5 are missing"))):
         entry = ProducerEntry(producer_id=1, epoch=0, current_txn_first_offset=0 if still_open else -1)
         PartitionLog(tmp_path / "orders-0").snapshot(entry, offset=6)
-        assert decided(partition, 1 << 10, compacted=True)[:2] == expected
+        assert decided(partition, 1 << 10, cleaned=EVERYWHERE)[:2] == expected
 
 
 # Logs that are made up ------------------------------------------------------------------------------------------------
@@ -225,7 +230,7 @@ def test_missing_offsets_end_what_is_passed_on(tmp_path: Path) -> None:
     assert decided(partition, 1 << 20)[:2] == (0, "offsets 2 to 2 are missing")
     assert decided(partition, 1)[:2] == decided(partition, 1 << 20)[:2]
     scan = scan_part(partition.segments[0], 0, None, 0, None)
-    assert decide([scan], 0, compacted=True).end == ends[-1]
+    assert decide([scan], 0, cleaned=EVERYWHERE).end == ends[-1]
 
 
 def test_damage_ends_what_is_passed_on_unless_it_is_above_the_high_watermark(tmp_path: Path) -> None:

@@ -151,9 +151,7 @@ def test_a_partition_of_one_side_is_not_compared(tmp_path: Path) -> None:
     assert found.incomplete == ["t-0: only A has a copy"]
 
 
-@pytest.mark.parametrize(
-    ("cleaned", "kind"), [(0, "compaction_not_proven"), (1, "compaction_not_proven"), (2, "compacted")]
-)
+@pytest.mark.parametrize(("cleaned", "kind"), [(0, "unreadable"), (1, "unreadable"), (2, "compacted")])
 def test_what_is_not_there_is_compacted_where_the_cleaner_came_across(tmp_path: Path, cleaned: int, kind: str) -> None:
     a = filled(tmp_path / "a", [0, 1, 2])
     b = LogDirectory(tmp_path / "b", ids=1)

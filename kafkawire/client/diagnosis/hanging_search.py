@@ -22,6 +22,7 @@ from kafkawire.client.diagnosis.impact_reading import read_impacts
 from kafkawire.client.diagnosis.no_owner_proof import NoOwnerProver
 from kafkawire.client.diagnosis.reading_changes import (
     agree,
+    begins_after,
     clock_skews,
     coordinator_moves,
     is_abandoned,
@@ -355,7 +356,7 @@ class _Finder:
             return self._skews.get(id_state.coordinator)
         if old.transaction_start_timestamp in (None, begun):
             return self._skews.get(id_state.coordinator)
-        return skew_of(f"broker {id_state.coordinator}", begun, since, until)
+        return skew_of(f"broker {id_state.coordinator}", begun, begins_after(id_state.value, since), until)
 
     async def _measure(self, findings: Mapping[OpenKey, rows.Finding]) -> None:
         brokers = to_compare((self._cases[key], one) for key, one in findings.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafkawire import rows
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey
+from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.coordinator.coordinator_rules import PREPARED, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import some
@@ -45,8 +46,9 @@ def agree(key: OpenKey, before: ClusterReading, after: ClusterReading) -> bool:
 def clock_skews(before: ClusterReading, after: ClusterReading) -> dict[int, ClockSkew]:
     """How far the clocks of coordinators are from this machine's, by broker, as far as two readings show it.
 
-    A transaction that the earlier reading's description of its id does not have began between the two: so its start, a
-    time of its coordinator's, is between the two times of this machine's clock, or the clocks differ.
+    A transaction that the earlier reading's description of its id does not have began before the later one, and not
+    before its coordinator could still be waiting for replicas of its record: so its start, a time of its coordinator's,
+    is between these two times of this machine's clock, or the clocks differ.
 
     Args:
         before, after: two readings, the earlier one first.
@@ -64,10 +66,21 @@ def clock_skews(before: ClusterReading, after: ClusterReading) -> dict[int, Cloc
         )
         if not same or begun in (-1, then.value.transaction_start_timestamp_ms):
             continue
-        skew = skew_of(f"broker {now.coordinator}", begun, before.at, after.until)
+        skew = skew_of(f"broker {now.coordinator}", begun, begins_after(now.value, before.at), after.until)
         if skew is not None:
             found[now.coordinator] = skew
     return found
+
+
+def begins_after(value: TransactionLogValue, seen: int) -> int:
+    """After which time a transaction began that was not described at a time. A coordinator describes it once its record
+    is replicated, and waits for that for no longer than the transaction's timeout (`TransactionStateManager`, which
+    appends with it), for example while fewer than min.insync.replicas are in sync.
+
+    Args:
+        value: the transaction. `seen`: this machine's clock when it was not described, epoch milliseconds.
+    """
+    return seen - max(value.transaction_timeout_ms, 0)
 
 
 def same_verdict(finding: rows.Finding, before: rows.Finding | None) -> bool:

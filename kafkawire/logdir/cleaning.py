@@ -1,0 +1,56 @@
+"""Where compaction may have removed offsets of a log: everywhere else, offsets that are missing are lost.
+
+Kafka's cleaner removes nothing from its first dirty offset on, which it keeps in `cleaner-offset-checkpoint`, and
+nothing of the active segment (`LogCleanerManager`). A replica that was made anew has the log as its leader's cleaner
+left it: a batch of which records were removed shows that a cleaner has been up to there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from kafkawire.logdir.transaction_doubts import NO_OFFSET
+from kafkawire.records.columns import Batches
+
+if TYPE_CHECKING:
+    from kafkawire.logdir.directory import Partition
+
+
+class Cleaned(NamedTuple):
+    """How far a cleaner has been in a log.
+
+    Attributes:
+        to: it may have removed offsets before it, and none from it on.
+        possible: up to where it may have been once a batch shows that there was one.
+    """
+
+    to: int = 0
+    possible: int = NO_OFFSET
+
+    def seen(self, found: Batches) -> Cleaned:
+        """With what batches show: a producer's batch has a record for each of its offsets."""
+        removed = (found.record_count <= found.last_offset_delta) | found.delete_horizon
+        if not removed.any():
+            return self
+        last = int(np.max(found.last_offset[removed])) + 1
+        return self._replace(to=max(self.to, last, self.possible))
+
+    def joined(self, other: Cleaned) -> Cleaned:
+        """With what another part of the log shows."""
+        return self._replace(to=max(self.to, other.to))
+
+
+#: A log of which no checkpoint says how far a cleaner has been; nor does any batch yet.
+NOT_CLEANED = Cleaned()
+
+
+def cleaned(partition: Partition) -> Cleaned:
+    """How far a cleaner has been in a replica, by its broker's checkpoint; without one, a batch that shows one does for
+    all but the active segment."""
+    to = partition.cleaned_to
+    if to is not None:
+        return Cleaned(to, 0)
+    segments = partition.segments
+    return Cleaned(0, (segments[-1].offset or 0) if segments else 0)
