@@ -7,15 +7,12 @@ left it: a batch of which records were removed shows that a cleaner has been up 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kafkawire.logdir.transaction_doubts import NO_OFFSET
 from kafkawire.records.columns import Batches
-
-if TYPE_CHECKING:
-    from kafkawire.logdir.directory import Partition
 
 
 class Cleaned(NamedTuple):
@@ -44,13 +41,3 @@ class Cleaned(NamedTuple):
 
 #: A log of which no checkpoint says how far a cleaner has been; nor does any batch yet.
 NOT_CLEANED = Cleaned()
-
-
-def cleaned(partition: Partition) -> Cleaned:
-    """How far a cleaner has been in a replica, by its broker's checkpoint; without one, a batch that shows one does for
-    all but the active segment."""
-    to = partition.cleaned_to
-    if to is not None:
-        return Cleaned(to, 0)
-    segments = partition.segments
-    return Cleaned(0, (segments[-1].offset or 0) if segments else 0)

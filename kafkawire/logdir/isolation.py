@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kafkawire.logdir.cleaning import cleaned
+from kafkawire.logdir.cleaning import Cleaned
 from kafkawire.logdir.directory import Partition, open
 from kafkawire.logdir.entries import SnapshotEntry
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
@@ -96,6 +96,16 @@ def _missing(partition: Partition, segments: Iterable[LocatedFile]) -> Iterator[
     for first, end in partition.joined.missing:
         if end in following:
             yield following[end], Damage(0, "missing", f"offsets {first} to {end - 1}, before this, are in no file")
+
+
+def cleaned(partition: Partition) -> Cleaned:
+    """How far a cleaner has been in a replica, by its broker's checkpoint; without one, a batch that shows one does for
+    all but the active segment."""
+    to = partition.cleaned_to
+    if to is not None:
+        return Cleaned(to, 0)
+    segments = partition.segments
+    return Cleaned(0, (segments[-1].offset or 0) if segments else 0)
 
 
 class OutcomesByFile:

@@ -17,7 +17,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import logdir
 from kafkawire.logdir import LogFile, Partition, Selection, View
-from kafkawire.logdir.cleaning import NOT_CLEANED, Cleaned, cleaned
+from kafkawire.logdir.cleaning import NOT_CLEANED, Cleaned
+from kafkawire.logdir.isolation import cleaned
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records.internal_topics import INTERNAL_TOPICS

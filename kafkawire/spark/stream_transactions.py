@@ -12,7 +12,7 @@ import copy
 import msgspec
 
 from kafkawire.logdir import Outcomes, Partition
-from kafkawire.logdir.cleaning import cleaned
+from kafkawire.logdir.isolation import cleaned
 from kafkawire.logdir.located_file import Stamp
 from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.stretches import table_of

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kafkawire import logdir
 from kafkawire.logdir import Partition
 from kafkawire.logdir.cleaning import NOT_CLEANED, Cleaned
-from kafkawire.logdir.cleaning import cleaned as cleaned_of
+from kafkawire.logdir.isolation import cleaned as cleaned_of
 from kafkawire.logdir.splits import pieces, ranges
 from kafkawire.logdir.transaction_doubts import NO_OFFSET
 from kafkawire.logdir.view import View
