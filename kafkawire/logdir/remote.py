@@ -164,12 +164,13 @@ def found_at(uri: str) -> tuple[bool, str]:
     return found.type == fs.FileType.Directory, path
 
 
-def folders_below(uri: str, path: str) -> list[str]:
-    """The folders in a folder of the store of `uri`, sorted."""
+def folder_at(uri: str, path: str) -> tuple[list[str], list[str]]:
+    """The folders in a folder of the store of `uri`, by their paths, and the names of its files, both sorted."""
     from pyarrow import fs
 
     infos = _opened(uri)[0].get_file_info(fs.FileSelector(path))
-    return sorted(info.path for info in infos if info.type == fs.FileType.Directory)
+    folders = sorted(info.path for info in infos if info.type == fs.FileType.Directory)
+    return folders, sorted(info.base_name for info in infos if info.type == fs.FileType.File)
 
 
 def listed(uri: str, path: str, *, deep: bool = True) -> dict[str, tuple[list[str], list[int]]]:

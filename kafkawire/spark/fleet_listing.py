@@ -11,6 +11,8 @@ import pickle
 import posixpath
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -18,7 +20,7 @@ from msgspec.structs import replace
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.logdir import LogFile, Partition
-from kafkawire.logdir.directory import BrokerDirectory
+from kafkawire.logdir.directory import PROPERTIES, BrokerDirectory
 from kafkawire.logdir.file_names import TIERED, is_uri
 from kafkawire.logdir.folders import Links, Unreadable, listings, scanned
 from kafkawire.logdir.located_file import UNKNOWN
@@ -47,7 +49,12 @@ OF_DRIVER = f"kind IN ('{BROKER}', '{METADATA}', '{UNREADABLE}', '{SIZE}')"
 
 #: As many folders are enough for the workers: the driver lists no more.
 _FOLDERS = 256
-_FOLDERS_A_TASK = 32
+_LISTS_A_TASK = 32
+#: So many keys, as three of its partitions let expect, a log directory in a store may have to be listed by one task:
+#: 100 requests.
+_KEYS_A_LIST, _KEYS_TOGETHER = 1000, 100_000
+#: So many folders of a store are listed at a time.
+_AT_ONCE = 32
 _ROWS = 64
 
 #: `real` identifies folders, `sort` orders them as `logdir.open` does, `partition` is that of all its replicas.
@@ -80,6 +87,7 @@ class Folder(NamedTuple):
         deep: with all folders below.
         names: of the files to list; None for all.
         top: the path that it was found below; None where only it is listed.
+        lists: how many requests that takes, about.
     """
 
     argument: int
@@ -88,6 +96,7 @@ class Folder(NamedTuple):
     deep: bool = True
     names: tuple[str, ...] | None = None
     top: str | None = None
+    lists: int = 1
 
 
 class FoundBroker(NamedTuple):
@@ -142,7 +151,7 @@ def listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """
     folders = [folder for number, path in enumerate(paths) for folder in _folders(number, os.fspath(path))]
     payloads = [pickle.dumps(tuple(folder)) for folder in folders]
-    tasks = max(1, min(len(folders), max(FEWEST_TASKS, len(folders) // _FOLDERS_A_TASK)))
+    tasks = max(1, min(len(folders), max(FEWEST_TASKS, sum(one.lists for one in folders) // _LISTS_A_TASK)))
     # A table of them takes Spark a second more; many would be too much for each task.
     sent = payloads if len(payloads) <= _FOLDERS else []
 
@@ -201,21 +210,45 @@ def _folders(argument: int, path: str) -> list[Folder]:
 
 
 def _spread(argument: int, store: str | None, path: str) -> list[Folder]:
-    """The folders below a path, as deep as it takes to have enough of them."""
+    """The folders below a path, as deep as it takes to have enough of them. A log directory in a store is not divided
+    if it has few keys: its partitions would be a request each, with all below it there are a thousand keys in one."""
     seen: list[Folder] = []
     level, links = [path], None if store is not None else Links(path)
     while level and len(level) < _FOLDERS:
-        seen += (Folder(argument, store, one, deep=False, top=path) for one in level)
-        level = [below for one in level for below in _below(store, one, links)]
+        following: list[str] = []
+        for one, (below, lists) in zip(level, _level(store, level, links), strict=True):
+            seen.append(Folder(argument, store, one, deep=lists > 0, top=path, lists=max(1, lists)))
+            following += below
+        level = following
     return [*seen, *(Folder(argument, store, one, top=path) for one in level)]
 
 
-def _below(store: str | None, path: str, links: Links | None) -> list[str]:
-    if store is not None:
-        from kafkawire.logdir.remote import folders_below
+def _level(store: str | None, level: list[str], links: Links | None) -> list[tuple[list[str], int]]:
+    """What is below each of some folders and to be listed on its own; or with how many requests, about, the folder is
+    listed with all below it."""
+    if store is None:
+        assert links is not None
+        return [(_below(one, links), 0) for one in level]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(partial(_in_store, store), level))
 
-        return folders_below(store, path)
-    assert links is not None
+
+def _in_store(store: str, path: str) -> tuple[list[str], int]:
+    from kafkawire.logdir.remote import folder_at, listed
+
+    below, names = folder_at(store, path)
+    if PROPERTIES not in names or not below:
+        return below, 0
+    looked = {below[0], below[len(below) // 2], below[-1]}
+    try:
+        found = [listed(store, one) for one in looked]
+    except FileNotFoundError:
+        return below, 0  # removed just now; the worker reports it
+    keys = len(below) * max(sum(len(files) for files, _ in one.values()) for one in found)
+    return ([], 1 + keys // _KEYS_A_LIST) if keys <= _KEYS_TOGETHER else (below, 0)
+
+
+def _below(path: str, links: Links) -> list[str]:
     try:
         return [entry.path for entry in links.folders(scanned(path)[1])]
     except OSError:

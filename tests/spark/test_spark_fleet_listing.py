@@ -77,6 +77,21 @@ def test_lists_what_opening_finds_through_uris() -> None:
     assert listed(*paths) == opened(*paths)
 
 
+@pytest.mark.parametrize("together", [0, 10**6])
+def test_a_log_directory_in_a_store_is_listed_as_a_whole_if_it_has_few_keys(
+    monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    monkeypatch.setattr(fleet_listing, "_KEYS_TOGETHER", together)
+    uri = f"file://{EXAMPLES}"
+    directories = {path.parent for path in EXAMPLES.rglob("meta.properties")}
+    folders = _folders(0, uri)
+    assert len(directories) > 3
+    assert {one.path for one in folders if one.deep} == (set(map(str, directories)) if together else set())
+    replicas_of = {str(path.parent) for path in EXAMPLES.rglob("*.log")}
+    assert len(replicas_of & {one.path for one in folders}) == (0 if together else len(replicas_of))
+    assert listed(uri) == opened(uri)
+
+
 def test_finds_links_once_and_names_that_are_no_text(tmp_path: Path) -> None:
     partition = tmp_path / "broker-1" / "orders-0"
     partition.mkdir(parents=True)

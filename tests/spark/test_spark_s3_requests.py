@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import records
 from kafkawire.logdir import remote
+from kafkawire.spark import fleet_listing
 from kafkawire.spark.segment_columns import BATCHES
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.segment_streams import SegmentStream
@@ -91,6 +92,32 @@ def test_one_replica_of_each_is_planned_by_the_list_alone(store: Any) -> None:
     found = requests.named()
     assert found.pop(("GET", "LIST")) == -(-files // BROKERS // 1000)
     assert {name for _, name in found} <= {"meta.properties", "replication-offset-checkpoint"}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_workers_list_a_log_directory_with_a_request_for_a_thousand_keys(
+    store: Any, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    """The audit and a lake. One with many keys is divided among workers."""
+    uri, files = store
+    if not together:
+        monkeypatch.setattr(fleet_listing, "_KEYS_TOGETHER", files // BROKERS // 2)
+    with stores.counted() as of_driver:
+        folders = fleet_listing._folders(0, uri)
+    # The store (what is there, and what is in it), each log directory, and three partitions of each; where these are
+    # divided, all partitions.
+    assert of_driver.named()["GET", "LIST"] <= 2 + 4 * BROKERS + (0 if together else BROKERS * PARTITIONS)
+    with stores.counted() as of_workers:
+        rows = [row for folder in folders for row in fleet_listing._rows_of(folder)]
+    below = BROKERS * -(-files // BROKERS // 1000) if together else BROKERS * (1 + PARTITIONS)
+    assert of_workers.named()["GET", "LIST"] == 1 + below
+    kinds = Counter(row[0] for row in rows)
+    assert kinds == {fleet_listing.REPLICA: BROKERS * PARTITIONS, fleet_listing.BROKER: kinds[fleet_listing.BROKER]}
+    sizes = {tuple(row[fleet_listing.LISTING.names.index("sizes")]) for row in rows if row[0] == fleet_listing.REPLICA}
+    assert len(sizes) == 1
+    assert {os.fsdecode(row[2]).rpartition("/")[2] for row in rows if row[0] == fleet_listing.REPLICA} == {
+        f"orders-{number}" for number in range(PARTITIONS)
+    }
 
 
 def test_an_idle_trigger_of_a_stream_reads_no_segment(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,19 +57,18 @@ def plan(replicas: int, size: int, rows: Path) -> FleetPlan:
     below: dict[str, list[str]] = {}
     for folder in folders:
         below.setdefault(folder.rpartition("/")[0], []).append(folder)
-    lists, opened = 0, 0
+    lists: list[int] = []  # threads append to it
+    opened = 0
 
     def infos(uri: str, path: str, *, deep: bool = True, must_exist: bool = False) -> dict[str, list[Any]]:
-        nonlocal lists
         found = {one: folders[one] for one in (path, *(below.get(path, ()) if deep else ())) if one in folders}
-        lists += max(1, -(-sum(map(len, found.values())) // 1000))
+        lists.append(max(1, -(-sum(map(len, found.values())) // 1000)))
         return found
 
-    def folders_below(uri: str, path: str) -> list[str]:
-        nonlocal lists
-        found = below.get(path, [])
-        lists += max(1, -(-len(found) // 1000))
-        return found
+    def folder_at(uri: str, path: str) -> tuple[list[str], list[str]]:
+        found, names = below.get(path, []), [one.name for one in folders.get(path, ())]
+        lists.append(max(1, -(-len(found + names) // 1000)))
+        return found, names
 
     def raw(self: remote.RemoteFile, path: str) -> io.BytesIO:
         nonlocal opened
@@ -79,7 +78,7 @@ def plan(replicas: int, size: int, rows: Path) -> FleetPlan:
 
     with (
         mock.patch.object(remote, "_infos", infos),
-        mock.patch.object(remote, "folders_below", folders_below),
+        mock.patch.object(remote, "folder_at", folder_at),
         mock.patch.object(remote, "found_at", return_value=(True, spark_plan.ROOT)),
         mock.patch.object(remote, "_opened", return_value=(None, spark_plan.ROOT)),
         mock.patch.object(remote.RemoteFile, "raw", raw),
@@ -88,7 +87,7 @@ def plan(replicas: int, size: int, rows: Path) -> FleetPlan:
         with pa.OSFile(str(rows), "wb") as file, pa.ipc.new_stream(file, fleet_listing.LISTING) as stream:
             for batch in fleet_listing.as_batches(_of_driver(found), fleet_listing.LISTING):
                 stream.write_batch(batch)
-    return FleetPlan(lists, opened, *tasks(replicas, size))
+    return FleetPlan(sum(lists), opened, *tasks(replicas, size))
 
 
 def tasks(replicas: int, size: int) -> tuple[int, int, int]:
