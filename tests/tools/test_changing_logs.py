@@ -24,6 +24,9 @@ from tools.soak.changing_logs import disagreement, main, run_beside
 from tools.soak.log_changes import BROKERS, KEPT, WAIT_S, Changes
 from tools.soak.query_process import DONE, READY, ROWS, TRIGGER, Query
 
+#: Each of these takes minutes; `make soak` runs longer ones of each format.
+FULL = pytest.mark.skipif(not os.environ.get("SPARK_FULL"), reason="SPARK_FULL=1 is not set")
+
 
 @pytest.mark.deployment
 @pytest.mark.parametrize("seed", [4, 5])
@@ -38,7 +41,14 @@ def test_delivered_is_what_a_real_consumer_has(start_cluster: StartCluster, tmp_
 
 
 @pytest.mark.deployment
-@pytest.mark.parametrize(("into", "seed"), [("parquet", 21), ("delta", 22), ("iceberg", 23)])
+@pytest.mark.parametrize(
+    ("into", "seed"),
+    [
+        pytest.param("parquet", 21, marks=FULL),
+        pytest.param("delta", 22, marks=FULL),
+        ("iceberg", 23),
+    ],
+)
 def test_a_query_that_is_killed_delivers_what_a_real_consumer_has(
     start_cluster: StartCluster, tmp_path: Path, into: str, seed: int
 ) -> None:
