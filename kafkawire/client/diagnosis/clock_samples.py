@@ -21,7 +21,7 @@ from kafkawire.client.rpc.partition_offsets import NewestTime, newest_times
 from kafkawire.transactions.attention import BLOCKED
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import named
-from kafkawire.transactions.verdict.live_case import ClockSkew, LiveCase, skew_between
+from kafkawire.transactions.verdict.live_case import ClockSkew, IdState, LiveCase, skew_between
 
 #: Partitions of each topic that are asked for; 50 is Kafka's default for both.
 _MOST = 200
@@ -52,6 +52,11 @@ class MeasuredClocks(msgspec.Struct, frozen=True, kw_only=True):
 
     skews: Mapping[int, ClockSkew | None] = {}
     problems: Mapping[int, str] = {}
+
+    def problem_of(self, id_state: IdState | None) -> str | None:
+        """Why the clock of an id's coordinator was not compared; None where it was, or nothing depends on it."""
+        broker = None if id_state is None else id_state.coordinator
+        return None if broker is None else self.problems.get(broker)
 
     def beside(self, clock: str) -> str:
         """The clock that ages count by, and those compared: `this machine's clock; that of broker 2 is near it`."""

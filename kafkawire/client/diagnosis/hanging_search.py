@@ -343,6 +343,7 @@ class _Finder:
             read_at=reading.at,
             first_seen=self._seen(key, start, reading.at),
             skew=self._skew(key, id_states.get(producer_id), reading.until),
+            uncompared=self._clocks.problem_of(id_states.get(producer_id)),
         )
 
     def _skew(self, key: OpenKey, id_state: IdState | None, until: int) -> ClockSkew | None:
@@ -352,9 +353,8 @@ class _Finder:
             return None
         old, since = self._earlier.get(key), self._since.get(key)
         begun = id_state.value.transaction_start_timestamp_ms
-        if old is None or since is None or begun < 0 or old.reason not in HELD:
-            return self._skews.get(id_state.coordinator)
-        if old.transaction_start_timestamp in (None, begun):
+        seen = old is not None and begun >= 0 and old.reason in HELD
+        if not seen or old is None or since is None or old.transaction_start_timestamp in (None, begun):
             return self._skews.get(id_state.coordinator)
         return skew_of(f"broker {id_state.coordinator}", begun, begins_after(id_state.value, since), until)
 
@@ -373,8 +373,9 @@ class _Finder:
         for key in findings.keys() - judged:
             case = self._cases[key]
             broker = None if case.id_state is None else case.id_state.coordinator
-            if broker in self._skews and case.skew is None:
-                self._cases[key] = replace(case, skew=self._skews[broker])
+            problem = self._clocks.problem_of(case.id_state)
+            if broker is not None and case.skew is None and (broker in self._skews or problem is not None):
+                self._cases[key] = replace(case, skew=self._skews.get(broker), uncompared=problem)
                 found[key] = replace(judge(self._cases[key]), cause=findings[key].cause)
         return found
 

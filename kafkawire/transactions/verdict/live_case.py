@@ -119,7 +119,8 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         read_at: this machine's clock when the partition was read, epoch milliseconds; None where no clock is used.
         first_seen: since when this machine has seen it open, by the same clock; None where it was not seen before.
         agreed: whether an earlier reading found the partition and the coordinator as they are.
-        skew: of the coordinator's clock, where that was measured.
+        skew: of the coordinator's clock, where that was measured. uncompared: why it was not, a clause; None where it
+            was, or nothing depends on it.
     """
 
     leader: int
@@ -135,6 +136,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     first_seen: int | None = None
     agreed: bool = False
     skew: ClockSkew | None = None
+    uncompared: str | None = None
 
     @property
     def last_offset(self) -> int | None:
@@ -281,7 +283,15 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def of_clocks(self) -> str | None:
-        return None if self.skew is None else f"{self.skew.text[:1].upper()}{self.skew.text[1:]}: that is allowed for."
+        if self.skew is not None:
+            return f"{self.skew.text[:1].upper()}{self.skew.text[1:]}: that is allowed for."
+        if self.uncompared is None:
+            return None
+        place = self.coordinator_place
+        return (
+            f"The clock of {place}{',' * (',' in place)} was not compared with the clock here ({self.uncompared}): if "
+            "it is behind, the transaction is not as late as its start shows."
+        )
 
     @property
     def of_attention(self) -> Premise | None:

@@ -190,7 +190,8 @@ def _held(case: Case, evidence: list[str], premises: list[Premise]) -> _Verdict:
     ends = begun + value.transaction_timeout_ms
     timeout = f"It began {when(begun)} and may take {duration(value.transaction_timeout_ms)}"
     clock = case.coordinator_until
-    premises = [*premises, met(DEADLINE, f"{timeout}: it is late from {when(ends)} on.", case.record_source)]
+    deadline = f"{timeout}: it is late from {when(ends)} on.{'' if case.of_clocks is None else f' {case.of_clocks}'}"
+    premises = [*premises, met(DEADLINE, deadline, case.record_source)]
     if clock is not None and timed_out("Ongoing", begun, value.transaction_timeout_ms, clock):
         late = f"{timeout}: the coordinator should have aborted it {duration(clock - ends)} before the clock."
         action = f"none on the partition: its coordinator must end it, by itself or on {force}"
