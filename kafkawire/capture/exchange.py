@@ -46,6 +46,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     `keep_messages`: both messages. `live`: an exchange that takes
     long does not hold back later ones. `lines`: exchanges may be lines of JSON, as text. `columns`: exchanges may be
     Arrow arrays, in which this function writes bodies. `registry`: the messages. `ports`: TCP ports of brokers.
+    `follows`: of those of `keep_messages` only the ones that the timeline of this id needs.
     `statistics`: exchanges may be counted only. `spans`: they may be spans of OpenTelemetry.
     """
 
@@ -63,6 +64,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     ports: frozenset[int] = frozenset()
     statistics: bool = False
     keep_messages: frozenset[int] = frozenset()
+    follows: str | None = None
     spans: bool = False
 
     def row(self, **fields: Any) -> Exchange:

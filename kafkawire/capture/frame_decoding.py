@@ -14,14 +14,24 @@ from msgspec import UNSET
 
 from kafkawire.capture import message_json
 from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of
-from kafkawire.capture.named_entities import SPAN_NAMES, name_codes, partition_codes
+from kafkawire.capture.named_entities import (
+    NAMED_TOPIC_ID,
+    PRODUCER,
+    PRODUCER_ID,
+    SPAN_NAMES,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    name_codes,
+    partition_codes,
+)
 from kafkawire.capture.producer_overlaps import producer_codes
 from kafkawire.capture.recognition import Recognizer
+from kafkawire.capture.topic_names import tells_topic_ids
 from kafkawire.errors import DecodeError
 from kafkawire.frames import Request, Response, decode_request, decode_response
 from kafkawire.frames.headers import request_header_version, response_header_version
 from kafkawire.kafka_api_keys import api_name
-from kafkawire.messages import RequestHeader
+from kafkawire.messages import REGISTRY, RequestHeader
 from kafkawire.wire.backend import native
 from kafkawire.wire.interpreter import Decoder
 from kafkawire.wire.json_text import text_writer
@@ -63,6 +73,17 @@ class DecodedResponse(msgspec.Struct, frozen=True, gc=False):
     body: Any
     message: Message | None = None
     note: str | None = None
+
+
+class Followed(msgspec.Struct, frozen=True, kw_only=True):
+    """A producer as the native engine follows it (`native/src/capture/following.rs`): its ids that are known, and api
+    keys of what its timeline shows, and of what names topics."""
+
+    transactional_ids: set[bytes]
+    producer_ids: set[int]
+    shown: set[int]
+    tells: set[int]
+    topics: dict[bytes, bytes]
 
 
 class FrameDecoder:
@@ -175,7 +196,7 @@ class FrameDecoder:
             return None
         if api_key in self.options.keep_requests and not self.options.statistics:
             return None
-        if api_key in self.options.keep_messages:
+        if api_key in self.options.keep_messages and not self._follows(api_key):
             return None
         # The acks of a Produce request determine whether a response is sent.
         if api_key == _PRODUCE and kafka_name_of(cls) is None:
@@ -194,7 +215,9 @@ class FrameDecoder:
     def response_writer(self, api_key: int) -> Any | None:
         """The writer of an api's responses; None where rows need `response`."""
         cls = self._registry.rpc(api_key, "response")
-        if cls is None or api_key in self.options.keep_messages or not self._is_shown_unchanged(cls):
+        if cls is None or not self._is_shown_unchanged(cls):
+            return None
+        if api_key in self.options.keep_messages and not self._follows(api_key):
             return None
         return text_writer(
             cls,
@@ -209,7 +232,40 @@ class FrameDecoder:
         others = producer_codes(cls) if self.options.statistics else {}
         if self.options.spans:
             others |= partition_codes(cls)
-        return name_codes(cls, self._names, others) if self._names or others else []
+        names = self._names | self._followed_names(cls)
+        return name_codes(cls, names, others) if names or others else []
+
+    def followed(self) -> Followed | None:
+        """The producer whose exchanges alone the native engine gives, if it is to."""
+        if self.options.follows is None or self.options.keep:
+            return None
+        from kafkawire.capture.timeline import SHOWN_APIS, TELLING_APIS, first_ids
+
+        names, numbers = first_ids(self.options.follows)
+        return Followed(
+            transactional_ids={name.encode("utf-8", "surrogateescape") for name in names},
+            producer_ids={number for number in numbers if number < 1 << 63},
+            shown={*filter(self._follows, SHOWN_APIS)},
+            tells={*filter(self._follows, TELLING_APIS)},
+            topics={},
+        )
+
+    def _follows(self, api_key: int) -> bool:
+        """Whether the native engine finds the ids of a timeline in messages of an api: those that are Kafka's own."""
+        return self.options.follows is not None and all(
+            self._registry.rpc(api_key, kind) is REGISTRY.rpc(api_key, kind) for kind in ("request", "response")
+        )
+
+    def _followed_names(self, cls: type[Message]) -> set[int]:
+        if cls.spec.api_key is None or not self._follows(cls.spec.api_key):
+            return set()
+        from kafkawire.capture.timeline import INIT_PRODUCER_ID, SHOWN_APIS
+
+        if cls.spec.kind == "request":
+            return {TRANSACTIONAL_ID, PRODUCER_ID, PRODUCER} if cls.spec.api_key in SHOWN_APIS else set()
+        if tells_topic_ids(cls):
+            return {TOPIC, NAMED_TOPIC_ID}
+        return {PRODUCER_ID} if cls.spec.api_key == INIT_PRODUCER_ID else set()
 
     def _is_shown_unchanged(self, cls: type[Message]) -> bool:
         """Whether rows contain no body, or one without secrets."""

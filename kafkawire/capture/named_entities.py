@@ -63,6 +63,14 @@ class NamedEntities(msgspec.Struct):
         self.producer_ids.discard(-1)
         return self
 
+    @property
+    def ids(self) -> list[tuple[int, bytes]]:
+        """The transactional and producer ids as the native engine finds them in a message."""
+        return [
+            *((TRANSACTIONAL_ID, each.encode("utf-8", "surrogateescape")) for each in self.transactional_ids),
+            *((PRODUCER_ID, each.to_bytes(8, signed=True)) for each in self.producer_ids),
+        ]
+
     def _add_batches(self, data: Any) -> None:
         for item in records.read(data, check_crc=False, check_offsets=False):
             if isinstance(item, records.Batch):

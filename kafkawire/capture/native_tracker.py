@@ -211,6 +211,7 @@ class _ExchangeHandler:
         self.cut_response = decoder.cut_response
         self.error_name = error_name
         self.is_text = is_text
+        self.follows = decoder.followed()
         self.spans = None
         if decoder.options.spans:
             from kafkawire.capture.otlp import SpanWriter
@@ -236,9 +237,17 @@ class _ExchangeHandler:
         if session is not None or verdict == TLS:
             self._summary.tls_connection((endpoint(ends[0]), endpoint(ends[1])), session)
 
-    def passed(self, count: int) -> None:
-        """Counts exchanges that are not selected."""
-        self._summary.exchanges += count
+    def passed(self, count: int, skipped: int) -> None:
+        """Counts exchanges that are not selected, and those that the timeline does not need."""
+        self._summary.exchanges += count + skipped
+        self._summary.selected += skipped
+
+    def named(self, found: CapturedExchange) -> list[tuple[int, bytes]]:
+        """The ids in an exchange that this class has read, for a timeline."""
+        from kafkawire.capture.timeline import ids_of
+
+        ids = ids_of(found)
+        return [] if ids is None else ids.ids
 
     def selects(
         self, found: CapturedExchange, names: list[tuple[int, bytes]], topic_ids: list[bytes] | None

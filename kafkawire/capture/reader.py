@@ -243,6 +243,7 @@ def read_with(
     columns: Callable[[Any], bytes] | None = None,
     keep_requests: Iterable[int] = (),
     keep_messages: Iterable[int] = (),
+    follows: str | None = None,
     statistics: bool = False,
     spans: bool = False,
     selection: ExchangeSelection = ExchangeSelection(),  # noqa: B008  # a frozen value
@@ -264,6 +265,7 @@ def read_with(
             as JSON, for example `msgspec.json.encode`.
         keep_requests, keep_messages: api keys of requests, and of requests and responses, that it yields, where `keep`
             is not set.
+        follows: of `keep_messages`, those suffice that `timeline.Timeline` of this id needs; others are only counted.
         statistics: `Exchanges.found` may yield exchanges that are only counted (`StatisticsOfExchanges`).
         spans: as `lines`, but as spans (`SpansOfExchanges`), for `otlp.export`; without the native engine the exchanges
             have their messages.
@@ -291,6 +293,7 @@ def read_with(
         rules.kafka,
         statistics,
         frozenset(keep_messages),
+        follows,
         spans and not keep and native is not None,
     )
     paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else [*keylog]

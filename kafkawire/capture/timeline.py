@@ -28,10 +28,9 @@ class Timeline:
     """
 
     def __init__(self, who: str) -> None:
-        self._ids = {who}
+        self._ids, self._producer_ids = first_ids(who)
         self._overlaps = ProducerOverlaps()
         self._topics = TopicNames()
-        self._producer_ids = {int(who)} if who.isdecimal() and len(who) < 20 else set()
 
     def step(self, matched: CapturedExchange) -> TimelineStep | None:
         """The step of an exchange; None for one that does not belong to the producer.
@@ -41,14 +40,12 @@ class Timeline:
         row = matched.row
         request, response = matched.request, matched.response
         self._topics.learn(response)
-        describe = None if request is None else _DESCRIPTIONS.get(kafka_name(request) or "")
-        if request is None or describe is None:
+        found = ids_of(matched)
+        if request is None or found is None:
             return None
+        describe = _DESCRIPTIONS[kafka_name(request) or ""]
         if response is not None and kafka_name(response) is None:
             response = None
-        found = NamedEntities().add(request, matched.version)
-        if (assigned := _assigned(response)) >= 0:
-            found.producer_ids.add(assigned)
         mine = not (self._ids.isdisjoint(found.transactional_ids) and self._producer_ids.isdisjoint(found.producer_ids))
         if not mine:
             return None
@@ -75,10 +72,22 @@ class Timeline:
         )
 
 
-def _assigned(response: Any) -> int:
-    """The producer id in a response to InitProducerId; -1 for none."""
-    is_assignment = response is not None and response.spec.api_key == _INIT_PRODUCER_ID
-    return response.producer_id if is_assignment else -1
+def first_ids(who: str) -> tuple[set[str], set[int]]:
+    """The transactional and producer ids of a producer of which nothing else is known."""
+    return {who}, {int(who)} if who.isdecimal() and len(who) < 20 else set()
+
+
+def ids_of(matched: CapturedExchange) -> NamedEntities | None:
+    """The ids that a request names, with the one that it is assigned; None where it is none that a timeline shows."""
+    request, response = matched.request, matched.response
+    if request is None or (kafka_name(request) or "") not in _DESCRIPTIONS:
+        return None
+    found = NamedEntities().add(request, matched.version)
+    if response is not None and response.spec.api_key == INIT_PRODUCER_ID and kafka_name(response) is not None:
+        assigned: Any = response
+        if assigned.producer_id >= 0:
+            found.producer_ids.add(assigned.producer_id)
+    return found
 
 
 def _only(values: set[Any]) -> Any:
@@ -149,7 +158,7 @@ def _places(topics: Iterable[tuple[str, Iterable[int]]]) -> str:
     return ", ".join(f"{name}-{partition}" for name, partitions in topics for partition in partitions)
 
 
-_INIT_PRODUCER_ID = 22
+INIT_PRODUCER_ID = 22
 _DESCRIPTIONS: dict[str, Callable[[Any, Any, TopicNames], str]] = {
     "InitProducerIdRequest": _init_producer_id,
     "AddPartitionsToTxnRequest": _add_partitions,
@@ -160,10 +169,10 @@ _DESCRIPTIONS: dict[str, Callable[[Any, Any, TopicNames], str]] = {
     "WriteTxnMarkersRequest": _markers,
 }
 
-#: Api keys of the exchanges whose messages a timeline needs: those that it shows, and those that name topics.
-APIS = frozenset(
-    key for key, name in NAMES.items() if f"{name}Request" in _DESCRIPTIONS or f"{name}Response" in TELLING_TOPICS
-)
+#: Api keys of the exchanges that a timeline shows, and of those whose responses name topics; it needs their messages.
+SHOWN_APIS = frozenset(key for key, name in NAMES.items() if f"{name}Request" in _DESCRIPTIONS)
+TELLING_APIS = frozenset(key for key, name in NAMES.items() if f"{name}Response" in TELLING_TOPICS)
+APIS = SHOWN_APIS | TELLING_APIS
 
 
 def steps(exchanges: Iterable[CapturedExchange], who: str) -> Iterator[TimelineStep]:

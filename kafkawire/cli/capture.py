@@ -200,6 +200,7 @@ def capture(
                     keep=frames is not None,
                     spans=spans,
                     keep_messages=TIMELINE_APIS if timeline is not None else (),
+                    follows=timeline,
                     lines=lines and exchanges_only,
                     columns=json_bytes if columns and exchanges_only else None,
                     keep_requests=APIS if stats else () if old is None else (API_VERSIONS,),

@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::clock::Clock;
-use super::exchange::{Api, RequestContent, ResponseContent};
+use super::exchange::{Api, Exchange, RequestContent, ResponseContent};
+use super::following::Following;
 use super::recognition::{self, Recognition, Versions};
 use super::selection::Selection;
 use super::sequencer::Sequencer;
@@ -65,6 +66,8 @@ pub struct Context {
     errors: HashMap<i16, String, RandomState>,
     client_id: Option<Arc<str>>,
     pub selection: Option<Selection>,
+    /// Whose exchanges alone are needed, if they are.
+    pub following: Option<Following>,
     /// No exchange of the connection that frames come from is selected: no bodies are written.
     pub muted: bool,
     /// Whether Python does not know yet all ids of selected topics.
@@ -107,6 +110,7 @@ impl Context {
             errors: HashMap::default(),
             client_id: None,
             selection,
+            following: handler.getattr(py, "follows")?.extract(py)?,
             muted: false,
             learned: false,
             handler,
@@ -265,6 +269,33 @@ impl Context {
         }
         let found = self.call(py, "response", (PyBytes::new(py, frame), api_key, version))?;
         Ok(ResponseContent::Python(found.unbind()))
+    }
+
+    /// What Python makes of the frames of an exchange that the timeline needs.
+    pub fn read_again(&self, py: Python<'_>, exchange: &mut Exchange) -> PyResult<()> {
+        let (api_key, version): (Option<i16>, Option<i16>) = match &exchange.asked {
+            RequestContent::Nothing => return Ok(()),
+            RequestContent::Read { api, version, .. } => (Some(api.key), Some(*version)),
+            RequestContent::Python(found) => {
+                (found.getattr(py, "api_key")?.extract(py)?, found.getattr(py, "version")?.extract(py)?)
+            }
+        };
+        let [request, response] = std::mem::take(&mut exchange.frames);
+        if let (RequestContent::Read { .. }, Some(frame)) = (&exchange.asked, request) {
+            let (found, ..): PythonRequest = self.call(py, "request", (frame,))?.extract()?;
+            exchange.asked = RequestContent::Python(found);
+        }
+        if let (ResponseContent::Read { .. }, Some(frame)) = (&exchange.answered, response) {
+            exchange.answered = ResponseContent::Python(self.call(py, "response", (frame, api_key, version))?.unbind());
+        }
+        Ok(())
+    }
+
+    /// Whether frames of requests, and of responses, with this api key are kept.
+    pub fn keeps(&self, api_key: Option<i16>) -> [bool; 2] {
+        let following = self.following.as_ref().zip(api_key);
+        let kept = following.map(|(all, key)| [all.keeps_request(key), all.keeps_response(key)]);
+        kept.unwrap_or_default().map(|kept| kept || self.options.keep)
     }
 
     /// Whether Python selects an exchange of which it has read something, and the problem of one that it does not.

@@ -117,7 +117,7 @@ impl Matcher {
         let found = context.request(py, frame.data(), cut(&frame))?;
         let CapturedRequest { asked, api_key, version, correlation_id, silent } = found;
         exchange.asked = asked;
-        if context.options.keep {
+        if context.keeps(api_key)[0] {
             exchange.frames[0] = whole(py, &frame);
         }
         self.raw_tokens = api_key == Some(SASL_HANDSHAKE) && version == Some(0);
@@ -353,7 +353,7 @@ fn answer(
     exchange.answered = context.response(py, frame.data(), cut(&frame), pending.api_key, pending.version)?;
     exchange.response = Some(FramePlace { at: frame.at, size: Some(frame.size()) });
     exchange.problem = exchange.problem.take().or(why.map(Cow::Borrowed));
-    if context.options.keep {
+    if context.keeps(Some(pending.api_key))[1] {
         exchange.frames[1] = whole(py, &frame);
     }
     close(context, pending.ticket, pending.exchange);

@@ -8,6 +8,7 @@ mod connection;
 mod context;
 mod exchange;
 mod exchange_rows;
+mod following;
 mod frames;
 mod late_packets;
 mod matcher;
@@ -92,8 +93,9 @@ pub struct Tracker {
     statistics: Option<GroupedStatistics>,
     /// Those that become spans, if they do.
     spans: Option<Spans>,
-    /// Exchanges since the last `ready` that are not selected.
+    /// Exchanges since the last `ready` that are not selected, and those that the timeline does not need.
     passed: usize,
+    skipped: usize,
     ready: Vec<Py<PyAny>>,
     lines: Vec<u8>,
     /// Exchanges in `lines`.
@@ -266,6 +268,7 @@ impl Tracker {
             statistics: as_statistics.map(GroupedStatistics::new),
             spans: spans.map(|(writer, file)| Spans::new(writer, file)),
             passed: 0,
+            skipped: 0,
             ready: Vec::new(),
             lines: Vec::new(),
             count: 0,
@@ -351,8 +354,9 @@ impl Tracker {
         if self.statistics.is_none() {
             self.flush(py)?;
         }
-        if self.passed > 0 {
-            self.context.call(py, "passed", (std::mem::take(&mut self.passed),))?;
+        if self.passed > 0 || self.skipped > 0 {
+            let counts = (std::mem::take(&mut self.passed), std::mem::take(&mut self.skipped));
+            self.context.call(py, "passed", counts)?;
         }
         PyList::new(py, self.ready.drain(..))
     }

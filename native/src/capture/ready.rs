@@ -9,7 +9,10 @@ use super::Tracker;
 impl Tracker {
     /// Takes the exchanges that are in order.
     pub(super) fn advance(&mut self, py: Python<'_>) -> PyResult<()> {
-        while let Some(exchange) = self.context.sequencer.next() {
+        while let Some(mut exchange) = self.context.sequencer.next() {
+            if self.context.following.is_some() && exchange.is_python() {
+                self.context.read_again(py, &mut exchange)?;
+            }
             let ends = exchange.ends.is_some();
             if let Some(selection) = &mut self.context.selection {
                 self.context.learned |= selection.learn(&exchange);
@@ -21,6 +24,10 @@ impl Tracker {
                     self.pass_over(py, &exchange)?;
                     continue;
                 }
+            }
+            if self.context.following.is_some() {
+                self.follow(py, exchange)?;
+                continue;
             }
             if let Some(statistics) = self.statistics.as_mut().filter(|_| !exchange.is_python()) {
                 if let Some(problem) = &exchange.problem {
@@ -65,6 +72,7 @@ impl Tracker {
             self.passed += 1;
             return problem.map_or(Ok(()), |(problem, packet)| self.count_problem(py, &problem, packet));
         }
+        self.learn(py, &row)?;
         if let Some((spans, names)) = self.spans.as_ref().zip(learned) {
             let row = spans.with_span(py, &row, names)?;
             self.flush(py)?;
@@ -78,6 +86,33 @@ impl Tracker {
         self.flush(py)?;
         self.flush_columns(py)?;
         self.ready.push(row);
+        Ok(())
+    }
+
+    /// Gives an exchange with its messages, or counts one that the timeline does not need.
+    fn follow(&mut self, py: Python<'_>, mut exchange: Box<Exchange>) -> PyResult<()> {
+        let python = exchange.is_python();
+        if !python {
+            if !self.context.following.as_mut().is_some_and(|following| following.needs(&exchange)) {
+                self.skipped += 1;
+                return self.count_problem_of(py, &exchange);
+            }
+            self.context.read_again(py, &mut exchange)?;
+        }
+        let row = exchange.into_python(py, &self.context)?;
+        if python {
+            self.learn(py, &row)?;
+        }
+        self.ready.push(row);
+        Ok(())
+    }
+
+    /// Takes the ids in what Python has read.
+    fn learn(&mut self, py: Python<'_>, row: &Py<PyAny>) -> PyResult<()> {
+        if self.context.following.is_some() {
+            let names = self.context.call(py, "named", (row,))?.extract()?;
+            self.context.following.iter_mut().for_each(|following| following.learn(&names));
+        }
         Ok(())
     }
 
@@ -98,6 +133,10 @@ impl Tracker {
     /// An exchange that is not selected: its problem counts.
     fn pass_over(&mut self, py: Python<'_>, exchange: &Exchange) -> PyResult<()> {
         self.passed += 1;
+        self.count_problem_of(py, exchange)
+    }
+
+    fn count_problem_of(&mut self, py: Python<'_>, exchange: &Exchange) -> PyResult<()> {
         if let Some(problem) = &exchange.problem {
             let place = exchange.request.as_ref().or(exchange.response.as_ref());
             self.count_problem(py, problem, place.map(|place| place.at.0))?;
