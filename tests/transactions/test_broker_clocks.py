@@ -41,6 +41,16 @@ def test_a_broker_far_before_the_others_is_named_and_its_times_compare_up_to_its
     assert found.limit(("orders", 0), NOON - DAY) is None
 
 
+@pytest.mark.parametrize("time", [NOON * 1000, 2**63 - 1])
+def test_times_in_another_unit_are_no_clock_whoever_agrees_on_them(time: int) -> None:
+    found = clocks(partition(0, time), partition(1, time), partition(2, NOON))
+    assert found.newest is not None
+    assert found.far is not None
+    assert (found.newest.time, found.far.time, found.is_far(time), found.is_far(NOON)) == (NOON, time, True, False)
+    alone = clocks(partition(0, time), partition(1, time))
+    assert (alone.newest, alone.is_far(time), alone.is_far(NOON)) == (None, True, False)
+
+
 def test_brokers_within_a_day_compare() -> None:
     found = clocks(partition(0, NOON), partition(1, NOON - DAY))
     assert (found.behind, found.limit(("orders", 1), NOON - DAY)) == ({}, None)

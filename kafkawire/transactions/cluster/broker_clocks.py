@@ -17,6 +17,8 @@ from kafkawire.transactions.formatting import when
 
 #: Times of two brokers that differ by more than this are not taken for times of clocks that are right.
 FAR_MS = 86_400_000
+#: The year 2200, epoch milliseconds: a time after it has another unit, whoever wrote it.
+LATEST_MS = 7_258_118_400_000
 
 #: A broker's id; of partitions whose leader is not known, each is taken for a broker's: topic and partition.
 Source = int | tuple[str, int]
@@ -51,7 +53,7 @@ class BrokerClocks(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_far(self, time: int) -> bool:
         """Whether a time that a broker wrote is after the newest that counts."""
-        return self.newest is not None and time > self.newest.time
+        return time > (LATEST_MS if self.newest is None else self.newest.time)
 
     def limit(self, partition: tuple[str, int], time: int) -> int | None:
         """Up to which time one can be compared that a leader of a partition wrote; None: with any."""
@@ -73,7 +75,8 @@ def broker_clocks(partitions: Iterable[PartitionFacts], leaders: Mapping[tuple[s
     """The clocks of a cluster.
 
     The time of one broker counts only where another's is near it or after it; of those that are all far from each
-    other, the oldest counts. The metadata log, which goes on where nothing else happens, counts by itself.
+    other, the oldest counts; none that is after `LATEST_MS`. The metadata log, which goes on where nothing else
+    happens, counts by itself.
 
     Args:
         leaders: of each partition, by the metadata log.
@@ -83,9 +86,10 @@ def broker_clocks(partitions: Iterable[PartitionFacts], leaders: Mapping[tuple[s
         for source, time in _written(one, leaders.get((one.place.topic, one.place.partition))):
             stamp = Stamp(time, one.place)
             found[source] = max(found.get(source, stamp), stamp)
-    times = sorted(found.values(), reverse=True)
+    all_times = sorted(found.values(), reverse=True)
+    times = [stamp for stamp in all_times if stamp.time <= LATEST_MS]
     if not times:
-        return BrokerClocks()
+        return BrokerClocks(far=next(iter(all_times), None))
     counted = (
         newer
         for newer, older in pairwise(times)
@@ -95,7 +99,7 @@ def broker_clocks(partitions: Iterable[PartitionFacts], leaders: Mapping[tuple[s
     reference = _reference(times)
     return BrokerClocks(
         newest=newest,
-        far=times[0] if times[0].time > newest.time else None,
+        far=all_times[0] if all_times[0].time > newest.time else None,
         behind={key: stamp for key, stamp in found.items() if isinstance(key, int) and reference - stamp.time > FAR_MS},
         alone={
             key: stamp.time
