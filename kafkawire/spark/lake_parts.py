@@ -27,7 +27,7 @@ from kafkawire.spark.copied_logs import ordered
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.fleet_listing import as_batches
 from kafkawire.spark.lake_outcomes import Scanned, decide, scan_part
-from kafkawire.spark.log_points import LogPoints
+from kafkawire.spark.log_points import Header, LogPoints, anchor_of
 from kafkawire.spark.offset_options import RequestedRange, Subscription
 from kafkawire.spark.segment_parts import SegmentPart
 from kafkawire.spark.segment_positions import Position, divergence
@@ -107,7 +107,7 @@ class _SegmentPart(NamedTuple):
 
     Attributes:
         number, of: which of how many parts of the segment.
-        begin, end: its first byte, and the one behind its last, once they are known.
+        begin, end: its first byte, and the one behind its last, once they are known; `anchor`: the batch there.
     """
 
     file: LogFile
@@ -116,6 +116,7 @@ class _SegmentPart(NamedTuple):
     begun: _PartitionStart
     begin: int = 0
     end: int | None = None
+    anchor: Header | None = None
 
 
 class _ViewedPart(NamedTuple):
@@ -168,8 +169,23 @@ def records(parts: DataFrame) -> DataFrame:
             offsets = RequestedRange(row["start"], row["until"])
             item = SegmentPart(part.file, part.begin, part.end, offsets, view=found.view)
             yield from map(reader.projection.batch, reader.batches([item], reader.projection.source))
+            if _is_of_another_log(part):
+                raise SourceError(f"{row['topic']}-{row['partition']} changed while it was read")
 
     return by_task(parts, read, TABLE_SPARK)
+
+
+def _is_of_another_log(part: _SegmentPart) -> bool:
+    """Whether its headers may have been another topic's than the records: it was deleted and created again between.
+    Cleaning writes batches anew, too, and keeps the topic's id."""
+    if anchor_of(part.file, part.begin) == part.anchor:
+        return False
+    try:
+        listed = logdir.open(part.file.folder).partitions
+    except FileNotFoundError:
+        return True  # the topic is deleted, and may have been created again before
+    replica = next((one for one in listed if one.path == part.file.folder), None)
+    return replica is None or replica.topic_id is None or str(replica.topic_id) != part.begun.topic_id
 
 
 # Plan ----------------------------------------------------------------------------------------------------------------
@@ -277,7 +293,7 @@ def _scanned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
                 begin = max(found[0], start_position(part.file, Selection(offsets=(begun.start, None))))
                 if found[1] is not None and found[1] <= begin:
                     continue
-                part = part._replace(begin=begin, end=found[1])
+                part = part._replace(begin=begin, end=found[1], anchor=anchor_of(part.file, begin))
                 scanned = scan_part(
                     part.file,
                     begin,

@@ -125,3 +125,25 @@ def test_what_an_election_cut_off_of_the_table_is_held(table: FilesTable, log: G
         f"offsets {cut} to {end - 1}, which the table has up to leader epoch {epoch}, were cut off after a "
         "change of leader; startingOffsets names where to go on"
     )
+
+
+def test_a_topic_that_is_created_again_while_a_run_reads_it_is_no_row_of_the_table(
+    table: FilesTable, log: GrowingLog
+) -> None:
+    """Headers had been read, and at their offsets are other records now. The run fails; the next one reads on."""
+    end = log.end
+    append_rows = table.append
+
+    def changed(rows: DataFrame, progress: Progress) -> None:
+        log.create()
+        while log.end <= end:
+            log.append()
+        append_rows(rows, progress)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(table, "append", changed)
+        with pytest.raises(SparkError, match="t-0 changed while it was read"):
+            append(table, log)
+    assert (values(table), table.progress()) == ([], None)
+    append(table, log)
+    assert values(table) == sorted(one.value for one in log.records)
