@@ -16,16 +16,18 @@ from kafkawire.capture import recognition
 from kafkawire.capture.frame_decoding import FrameDecoder
 from kafkawire.capture.frame_stream import MAX_LOOSE_BYTES, FrameStream, StreamFrame
 from kafkawire.capture.late_packets import LatePackets
+from kafkawire.capture.losses import byte_count, lost_records
 from kafkawire.capture.matcher import DiscardingMatcher, Matcher
 from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, TcpSegment, endpoint
+from kafkawire.capture.one_way import OneWay
 from kafkawire.capture.recognition import OtherDirection, Recognition, SearchResult
-from kafkawire.capture.resets import acceptance
+from kafkawire.capture.resets import ConnectionReset
 from kafkawire.capture.sequencer import PacketHold, Sequencer
 from kafkawire.capture.tcp_stream import Chunk, Conflict, Event, Loss
 from kafkawire.errors import DecodeError
 
 if TYPE_CHECKING:
-    from kafkawire.capture.tls import LostRecords, Secrets, TlsSession
+    from kafkawire.capture.tls import Secrets, TlsSession
     from kafkawire.capture.tls.session import TlsEvent
 
 UNDECIDED, LIKELY, KAFKA, TLS, OTHER = "undecided", "likely", "kafka", "tls", "other"
@@ -46,7 +48,7 @@ class TcpConnection:
         bytes: payload of its packets, retransmissions included; `cut`: those of them that the capture left out.
         joined: bytes before the first frame of each direction, if the connection's beginning was not captured.
         endpoints: address and port of the two ends. Directions have the index of the end that sends.
-        reset_ns: since when a reset is certain; None: it is not. Data of the other direction may still follow.
+        reset: whether it is reset.
         owned: whether its frames are decoded. Of other connections only the beginning and the end are determined.
         tls: its TLS layer, which stands between streams and frames; None without one.
 
@@ -76,7 +78,7 @@ class TcpConnection:
         self.owned = owned
         self.verdict = UNDECIDED
         self.bytes = self.cut = self.joined = 0
-        self.reset_ns: int | None = None
+        self.reset = ConnectionReset()
         self._file = file
         self.endpoints = (segment.source, segment.destination)
         self._directions = (FrameStream(), FrameStream())
@@ -92,12 +94,16 @@ class TcpConnection:
         self._holds = (PacketHold(sequencer), PacketHold(sequencer))
         self._now = (0, 0)  # packet and time
         self._ending = False
-        self._reset: tuple[int, TcpSegment] | None = None  # the end that sent the last RST, and its segment
         #: The end that is a broker by the rules given; None where no rule names it.
         self._broker = decoder.recognizer.broker((segment.source[1], segment.destination[1]))
         self._closed: set[int] = set()  # ends that have closed a connection that is not decoded
         self._early_problems: list[tuple[int, str, int, int]] = []  # problems found before the verdict
         self._late = LatePackets()
+        known = decoder.recognizer.versions
+        self._alone = [
+            OneWay(port, ruled=self._broker == end, api_keys=known)
+            for end, (_, port) in enumerate((segment.source, segment.destination))
+        ]
 
     def reopened_by(self, segment: TcpSegment) -> bool:
         """Whether a segment begins a new connection between the same endpoints: a SYN that is no retransmission."""
@@ -117,11 +123,6 @@ class TcpConnection:
     def ended(self) -> bool:
         """Whether both directions are complete."""
         return len(self._closed) == 2 or all(direction.stream.complete for direction in self._directions)
-
-    @property
-    def reset_in_doubt(self) -> bool:
-        """Whether a RST was captured that may be valid: data before it is missing in the capture."""
-        return self._reset is not None and self.reset_ns is None
 
     def process(self, segment: TcpSegment, packet: int, time_ns: int) -> None:
         """Takes one segment of either direction.
@@ -158,21 +159,8 @@ class TcpConnection:
         for index, direction in enumerate(self._directions):
             for event in direction.stream.tick():
                 self._handle(index, event)
-        if segment.flags & RST:
-            self._reset = (sender, segment)
-        if self._reset is not None:
-            self._check_reset(*self._reset)
+        self.reset.segment(sender, segment, [direction.stream for direction in self._directions], time_ns)
         self._hold_back()
-
-    def _check_reset(self, sender: int, reset: TcpSegment) -> None:
-        """Decides anew whether the receiver accepts a RST. Later segments count, since captures swap packets."""
-        certain, undecided = acceptance(reset, self._directions[sender].stream, self._directions[1 - sender].stream)
-        if not certain:
-            self.reset_ns = None
-        elif self.reset_ns is None:
-            self.reset_ns = self._now[1]
-        if not certain and not undecided:
-            self._reset = None
 
     def finish(self) -> None:
         """Ends the connection and reports what is incomplete."""
@@ -209,17 +197,17 @@ class TcpConnection:
         """Reports the bytes left at the end: an incomplete frame, or one of a wrong size with others in it."""
         direction = self._directions[index]
         if direction.stream.early:
-            self._report(index, f"{_bytes(direction.stream.early)} from before the first ones captured", *self._now)
+            self._report(index, f"{byte_count(direction.stream.early)} from before the first ones captured", *self._now)
         for _ in range(_MOST_SEARCHES):
             if not (direction.synchronized and direction.unframed):
                 break
             cut, first = direction.unframed, direction.first_unframed or self._now
             if direction.missing:
-                self._report(index, f"{_bytes(direction.missing)} are missing in the capture", *first)
+                self._report(index, f"{byte_count(direction.missing)} are missing in the capture", *first)
             direction.lose()
             frames = self._found(index)
             if frames is None:
-                self._report(index, f"{_bytes(cut)} of a frame that is not whole", *first)
+                self._report(index, f"{byte_count(cut)} of a frame that is not whole", *first)
                 return
             self._advance(index, frames)
         if left := direction.unframed + direction.skipped:
@@ -241,7 +229,7 @@ class TcpConnection:
             self.joined += count
         else:
             first = direction.first_unframed or self._now
-            self._report(index, f"{_bytes(count)} that belong to no known frame", *first)
+            self._report(index, f"{byte_count(count)} that belong to no known frame", *first)
 
     def _sender(self, segment: TcpSegment) -> int:
         return 0 if segment.source == self.endpoints[0] else 1
@@ -251,7 +239,7 @@ class TcpConnection:
             return
         direction = self._directions[index]
         if isinstance(event, Conflict):
-            problem = f"{_bytes(event.bytes)} came again as others; the first copy counts"
+            problem = f"{byte_count(event.bytes)} came again as others; the first copy counts"
             self._report(index, problem, event.packet, event.time_ns)
             return
         if self.tls is not None:
@@ -278,7 +266,7 @@ class TcpConnection:
         missing = event.missing + direction.missing
         direction.lose()
         direction.drop()
-        self._report(index, f"{_bytes(missing)} are missing in the capture", event.packet, event.time_ns)
+        self._report(index, f"{byte_count(missing)} are missing in the capture", event.packet, event.time_ns)
 
     def _is_joined_tls(self, index: int, event: Chunk | Loss) -> bool:
         """Whether the connection proves to be TLS whose handshake was not captured."""
@@ -415,13 +403,16 @@ class TcpConnection:
         """Decides whether this direction is that of a Kafka client; returns the offset of its first request."""
         direction = self._directions[index]
         offset = None
+        due = self._ending or self._alone[index].is_due(direction)
+        alone = self._may_be_alone(index) and self._alone[index].may_be_responses(direction)
         if self._may_be_client(index) and recognition.is_preamble(direction.loose):
             for each in self._directions:
                 each.from_start = False
         if self._may_be_client(index) and direction.loose:
             if not direction.from_start:
                 # While the other direction may hold requests, these may be their responses.
-                offset = direction.find(self._find_request(index), keep=self._directions[1 - index].waits)
+                keep = alone or self._directions[1 - index].waits
+                offset = direction.find(self._find_request(index), keep=keep) if due or not alone else None
             elif self._broker is not None:
                 offset = 0
             else:
@@ -435,11 +426,20 @@ class TcpConnection:
                 offset = 0 if begins is Recognition.YES else None
         if offset is not None:
             self._is_kafka(index)
+            return offset
+        if alone and (self._ending or len(direction.loose) > MAX_LOOSE_BYTES):
+            offset = self._alone[index].first(direction)
+        if offset is not None:
+            self._is_kafka(1 - index)
         elif self._broker is None and any(
             len(direction.loose) + direction.skipped > MAX_LOOSE_BYTES for direction in self._directions
         ):
             self._dismiss(OTHER)
         return offset
+
+    def _may_be_alone(self, index: int) -> bool:
+        """Whether this direction is the only one captured, and may be the broker's."""
+        return self._opener != index and self._broker != 1 - index and self._directions[1 - index].silent
 
     def _may_be_client(self, index: int) -> bool:
         if self._broker is not None:
@@ -491,15 +491,3 @@ class TcpConnection:
     def _release(self) -> None:
         for hold in self._holds:
             hold.move(None)
-
-
-def lost_records(event: LostRecords) -> str:
-    """The sentence about bytes that were not decrypted."""
-    problem = f"{_bytes(event.bytes)} {event.reason}"
-    if event.captured < event.bytes:
-        problem += f" ({_bytes(event.bytes - event.captured)} of them are missing in the capture)"
-    return problem
-
-
-def _bytes(count: int) -> str:
-    return f"{count} byte{'s' * (count != 1)}"

@@ -80,6 +80,11 @@ class FrameStream:
         return self._reader is not None or self._holed is not None
 
     @property
+    def silent(self) -> bool:
+        """Whether no byte of it was captured."""
+        return self._position == 0 and not self.stream.held
+
+    @property
     def unframed(self) -> int:
         """Number of bytes that are in no complete frame."""
         if self._holed is not None:

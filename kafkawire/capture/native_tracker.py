@@ -14,10 +14,11 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kafkawire.capture import matcher, memory_limits, message_json, recognition, tracker
-from kafkawire.capture.connection import TLS, lost_records
+from kafkawire.capture import matcher, memory_limits, message_json, one_way, recognition, tracker
+from kafkawire.capture.connection import TLS
 from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.frame_decoding import DecodedRequest, DecodedResponse, FrameDecoder
+from kafkawire.capture.losses import lost_records
 from kafkawire.capture.matcher import Expected, iso_time, joined
 from kafkawire.capture.network import TcpSegment, endpoint
 from kafkawire.capture.packet import Packet
@@ -310,6 +311,12 @@ class _ExchangeHandler:
         for number, key, version in outstanding:
             expected.setdefault(number, []).append(Expected(key, version, self._decoder))
         return recognition.find_response(data, set(starts), expected, final=final)
+
+    def may_be_responses(self, data: bytes, starts: list[int]) -> bool:
+        return one_way.may_be_responses(data, starts)
+
+    def first_response(self, data: bytes, starts: list[int], port: int, ruled: bool) -> int | None:
+        return one_way.first_response(data, starts, port, ruled=ruled, api_keys=self.versions)
 
     def may_be_request(self, data: bytes) -> bool:
         return self._decoder.recognizer.request(data) in (Recognition.YES, Recognition.LIKELY)

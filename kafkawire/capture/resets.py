@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
-from kafkawire.capture.network import ACK, TcpSegment
+from kafkawire.capture.network import ACK, RST, TcpSegment
 from kafkawire.capture.tcp_stream import MAX_HELD_BYTES, Stream
 
 #: How long data in flight is waited for after a reset, in capture time.
@@ -52,6 +52,44 @@ class Resets(Generic[Key]):
         for waiting, patience_ns in ((self._certain, CERTAIN_NS), (self._doubted, DOUBTED_NS)):
             while waiting and now_ns - next(iter(waiting.values())) > patience_ns:
                 yield waiting.popitem(last=False)[0]
+
+
+class ConnectionReset:
+    """Whether one connection is reset.
+
+    Attributes:
+        since_ns: since when that is certain; None: it is not. Data of the other direction may still follow.
+    """
+
+    def __init__(self) -> None:
+        self.since_ns: int | None = None
+        self._last: tuple[int, TcpSegment] | None = None  # the end that sent the last RST, and its segment
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a RST was captured that may be valid: data before it is missing in the capture."""
+        return self._last is not None and self.since_ns is None
+
+    def segment(self, sender: int, segment: TcpSegment, streams: Sequence[Stream], now_ns: int) -> None:
+        """Takes a segment after its stream, and decides anew whether the receiver accepts a RST. Later segments count,
+        since captures swap packets.
+
+        Args:
+            sender: the end that sends it. streams: of both ends.
+            now_ns: its time.
+        """
+        if segment.flags & RST:
+            self._last = sender, segment
+        if self._last is None:
+            return
+        sender, reset = self._last
+        certain, undecided = acceptance(reset, streams[sender], streams[1 - sender])
+        if not certain:
+            self.since_ns = None
+        elif self.since_ns is None:
+            self.since_ns = now_ns
+        if not certain and not undecided:
+            self._last = None
 
 
 def acceptance(reset: TcpSegment, stream: Stream, peer: Stream) -> tuple[bool, bool]:

@@ -207,7 +207,7 @@ class Tracker:
             )
             self.connections[key] = connection
         connection.process(segment, packet.number, packet.time_ns)
-        self._resets.note(key, connection.reset_ns, packet.time_ns if connection.reset_in_doubt else None)
+        self._resets.note(key, connection.reset.since_ns, packet.time_ns if connection.reset.in_doubt else None)
         if connection.ended:
             self._end(key)
         self._weighed -= len(segment.payload)

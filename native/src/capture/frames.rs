@@ -91,6 +91,11 @@ impl FrameStream {
         }
     }
 
+    /// Whether no byte of it was captured.
+    pub fn silent(&self) -> bool {
+        self.position == 0 && self.stream.held() == 0
+    }
+
     /// Number of bytes that are in no complete frame.
     pub fn unframed(&self) -> i64 {
         match &self.holed {

@@ -2,12 +2,15 @@
 //! `kafkawire.capture.connection`.
 
 mod ending;
+mod one_way;
 mod searching;
 
 use std::borrow::Cow;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use one_way::OneWay;
 
 use crate::capture::context::Context;
 use crate::capture::frames::{Frame, FrameStream, Frames};
@@ -83,6 +86,7 @@ pub struct Connection {
     /// Problems found before the verdict.
     early_problems: Vec<(usize, String, Moment)>,
     late: LatePackets,
+    alone: [OneWay; 2],
 }
 
 impl Connection {
@@ -111,6 +115,7 @@ impl Connection {
             closed: [false; 2],
             early_problems: Vec::new(),
             late: LatePackets::default(),
+            alone: Default::default(),
         }
     }
 

@@ -32,7 +32,7 @@ impl Connection {
         } else if self.directions[index].from_start {
             Some(0)
         } else {
-            self.search(py, context, index, index == self.client)?
+            self.search(py, context, index, index == self.client, false)?
         };
         Ok(offset.map(|offset| self.begin(context, index, offset)))
     }
@@ -80,10 +80,17 @@ impl Connection {
     }
 
     /// Lets Python search one direction for a frame.
-    fn search(&mut self, py: Python<'_>, context: &Context, index: usize, request: bool) -> PyResult<Option<usize>> {
+    fn search(
+        &mut self,
+        py: Python<'_>,
+        context: &Context,
+        index: usize,
+        request: bool,
+        alone: bool,
+    ) -> PyResult<Option<usize>> {
         let known = self.verdict == Verdict::Kafka || self.broker.is_some();
         // While the other direction may hold requests, these may be their responses.
-        let keep = self.verdict == Verdict::Undecided && self.directions[1 - index].waits();
+        let keep = self.verdict == Verdict::Undecided && (alone || self.directions[1 - index].waits());
         let Some((data, starts)) = self.directions[index].searched() else { return Ok(None) };
         let data = PyBytes::new(py, data);
         let found = match &self.matcher {
@@ -123,13 +130,17 @@ impl Connection {
     /// Decides whether this direction is that of a Kafka client; gives the offset of its first request.
     fn decide(&mut self, py: Python<'_>, context: &mut Context, index: usize) -> PyResult<Option<usize>> {
         let mut offset = None;
+        let due = self.ending || self.alone[index].is_due(self.directions[index].loose());
+        let alone = self.may_be_alone(py, context, index)?;
         if self.may_be_client(index) && is_preamble(self.directions[index].loose()) {
             self.directions.iter_mut().for_each(|direction| direction.from_start = false);
         }
         let direction = &self.directions[index];
         if self.may_be_client(index) && !direction.loose().is_empty() {
             if !direction.from_start {
-                offset = self.search(py, context, index, true)?;
+                if due || !alone {
+                    offset = self.search(py, context, index, true, alone)?;
+                }
             } else if self.broker.is_some() {
                 offset = Some(0);
             } else {
@@ -149,6 +160,13 @@ impl Connection {
         }
         if offset.is_some() {
             self.is_kafka(py, context, index)?;
+            return Ok(offset);
+        }
+        if alone {
+            offset = self.first_response(py, context, index)?;
+        }
+        if offset.is_some() {
+            self.is_kafka(py, context, 1 - index)?;
         } else if self.broker.is_none()
             && self
                 .directions
