@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,9 +81,11 @@ class Abort(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
 
 def _see_force_terminate(transactional_id: str | None) -> None:
     if transactional_id is not None:
+        from kafkawire.transactions.commands import quoted
+
         raise typer.BadParameter(
             "abort takes a transaction of one partition; that of an id is ended through its coordinator: "
-            f"kafkawire txn force-terminate --transactional-id {shlex.quote(transactional_id)}",
+            f"kafkawire txn force-terminate --transactional-id {quoted(transactional_id)}",
         )
 
 

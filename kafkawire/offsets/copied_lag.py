@@ -29,7 +29,7 @@ def copied_lags(
         view: the group.
         as_of: the clock, epoch milliseconds; None: not known.
         places: only these partitions; None: those of the group.
-        held_by: what holds the last stable offset of a partition.
+        held_by: what holds the last stable offset of a partition; None: what its log shows of it.
     """
     held = {place for found in view.held.values() for place in found} | view.unexplained
     metadata = replicas.metadata
@@ -66,9 +66,15 @@ def copied_lags(
             counter,
             as_of=as_of,
             settings=None if metadata is None else metadata.topic_configs.get(place[0], {}),
-            held_by=(held_by or {}).get(place, ()),
+            held_by=_open(outcomes) if held_by is None else held_by.get(place, ()),
             problems=problems,
         )
+
+
+def _open(outcomes: Outcomes) -> list[str]:
+    """The transactions that are open in a log, in the order of their first offsets."""
+    open_ = sorted(zip(outcomes.ongoing.first.tolist(), outcomes.ongoing.producer_id.tolist(), strict=True))
+    return [f"producer {producer} (open) from offset {first}" for first, producer in open_]
 
 
 def _count(partition: Partition, outcomes: Outcomes, counter: LagCounter) -> Iterator[str]:

@@ -10,6 +10,7 @@ from kafkawire import rows
 from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import LogDirectory
 from kafkawire.logdir.splits import pieces
+from kafkawire.offsets.copied_history import copied_history
 from kafkawire.offsets.copied_lag import copied_lags
 from kafkawire.offsets.copied_shares import UnknownShareGroupError, copied_share_lags, explained_shares
 from kafkawire.offsets.fill_shares import FillShares
@@ -20,12 +21,13 @@ from kafkawire.offsets.share_explain import ShareExplained
 from kafkawire.records import Damage
 from kafkawire.transactions import Settings
 from kafkawire.transactions.auditing.local_audit import audit, cluster_ids
-from kafkawire.transactions.blocking.blockers import Fills, GroupView, Place, holders
+from kafkawire.transactions.blocking.blockers import Fills, GroupView, Place, concerning, holders
 from kafkawire.transactions.blocking.partition_blockers import unreplayable
 from kafkawire.transactions.blocking.why import answer
+from kafkawire.transactions.cluster.cluster_metadata import handed_out
 from kafkawire.transactions.cluster.metadata_replay import StoppedAt, stops
 from kafkawire.transactions.commands import Reach
-from kafkawire.transactions.facts import CLUSTER_METADATA
+from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE
 from kafkawire.transactions.verdict.case import SOUNDNESS, given_limit
 from kafkawire.transactions.verdict.premises import soundness
 
@@ -77,6 +79,8 @@ def copied_why(
         )
         return answer(found, subject, reach, group=view, lags=lags)
     others, gaps = _of_metadata(replicas) if subject.topic == CLUSTER_METADATA else ([], [])
+    if not concerning(found, subject).findings:
+        gaps += _unknown(replicas, subject)
     return answer(found, subject, reach, fills=_fills(replicas, found, subject), others=others, gaps=gaps)
 
 
@@ -106,6 +110,33 @@ def share_view(group: str, shares: Iterable[ShareExplained]) -> GroupView:
             if state.start_offset >= 0:
                 committed[place] = state.start_offset
     return GroupView(group=group, committed=committed, partitions=frozenset(partitions), gaps=tuple(gaps))
+
+
+def _unknown(replicas: LeadingReplicas, subject: rows.Subject) -> list[str]:
+    """Why it is not certain that there is such an id, where no transaction of it is open; of a topic nothing.
+
+    Raises:
+        UnknownSubjectError: no copy names the id, or the producer id was never handed out.
+    """
+    if subject.producer_id is not None:
+        first_free = handed_out([] if replicas.metadata is None else [replicas.metadata])
+        if first_free is not None and subject.producer_id >= first_free:
+            why = f"was not handed out: the next one is {first_free}, by {CLUSTER_METADATA}"
+            raise UnknownSubjectError(f"producer id {subject.producer_id} {why}")
+    elif subject.transactional_id is not None:
+        unread: dict[str, None] = {}
+        for one in copied_history(replicas, subject):
+            if isinstance(one, rows.HistoryEvent) and not one.damaged:
+                return []
+            why = one.what if isinstance(one, rows.HistoryEvent) else one.detail or one.reason
+            unread[f"{one.topic}-{one.partition}: {why}"] = None
+        if not replicas.numbers(TRANSACTION_STATE):
+            unread[f"no copy of {TRANSACTION_STATE} is here"] = None
+        name = subject.transactional_id
+        if not unread:
+            raise UnknownSubjectError(f"no copy of {TRANSACTION_STATE} names transactional id {name}")
+        return [f"whether there is a transactional id {name!r} is not known: {one}" for one in unread]
+    return []
 
 
 def _of_metadata(replicas: LeadingReplicas) -> tuple[list[rows.Blocker], list[str]]:

@@ -166,6 +166,7 @@ class _Fold:
             unexplained=frozenset(self.unknown),
             own=own,
             gaps=tuple(dict.fromkeys((*gaps, *self.gaps))),
+            doubt=None if self.assigned else f"where group {self._group!r} waits is not certain: it has no members now",
         )
 
     def take(self, record: GroupRecord) -> None:

@@ -17,6 +17,7 @@ class Wait(Row, frozen=True, kw_only=True):
         offset: where it waits.
         now: whether it waits for this blocker now; False: another one is before it, and this comes next.
         since: since when it has waited for certain, epoch milliseconds; None where that is not known.
+        last_timestamp: of `records`: the transaction's last batch, epoch milliseconds, mostly by its producer's clock.
         records, bytes: how much is held back; of compaction, the bytes that it does not look at.
         freed_bytes: of compaction: an estimate of what it would free.
         estimated: whether `records` and `bytes` are estimates.
@@ -29,6 +30,7 @@ class Wait(Row, frozen=True, kw_only=True):
     offset: int | None = None
     now: bool = True
     since: int | None = None
+    last_timestamp: int | None = None
     records: int | None = None
     bytes: int | None = None
     freed_bytes: int | None = None

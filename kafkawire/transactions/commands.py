@@ -35,18 +35,32 @@ class Reach(msgspec.Struct, frozen=True):
     def force_terminate(self, ids: Sequence[str], prefix: str | None = None) -> str:
         """`txn force-terminate` of some ids, or of all with a prefix."""
         if prefix is not None:
-            return self.judging("txn force-terminate", f"--prefix {shlex.quote(prefix)}")
-        return self.judging("txn force-terminate", *(f"--transactional-id {shlex.quote(one)}" for one in ids))
+            return self.judging("txn force-terminate", f"--prefix {quoted(prefix)}")
+        return self.judging("txn force-terminate", *(f"--transactional-id {quoted(one)}" for one in ids))
 
     def describe(self, transactional_id: str) -> str:
         """`txn describe` of an id."""
-        return self.reading("txn describe", f"--transactional-id {shlex.quote(transactional_id)}")
+        return self.reading("txn describe", f"--transactional-id {quoted(transactional_id)}")
 
     def find_hanging(self, topic: str, partition: int) -> str:
         """`txn find-hanging` in a partition."""
         return self.judging("txn find-hanging", *at(topic, partition))
 
 
+def quoted(word: str) -> str:
+    """A word of a command as a shell takes it, in characters that a terminal shows as they are: what is not printable
+    is escaped as bash, ksh and zsh read it (`$'...'`), so that the command runs as it is printed."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{''.join(_escaped(one) for one in word)}'"
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable() and character not in "'\\":
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
 def at(topic: str, partition: int) -> tuple[str, str]:
     """The arguments that name a partition."""
-    return f"--topic {shlex.quote(topic)}", f"--partition {partition}"
+    return f"--topic {quoted(topic)}", f"--partition {partition}"

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kafkawire import records
+from kafkawire import logdir, records
 from kafkawire.messages import BrokerRegistrationChangeRecord
+from kafkawire.offsets.copied_lag import copied_lags
+from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.records import Record, build
 from kafkawire.transactions.blocking.blocker_text import LINES, WIDTH
+from kafkawire.transactions.blocking.blockers import GroupView
 from kafkawire.wire.message import Message
 from tests.cli.runner import Result, Run
 from tests.docs.guide import parse
@@ -120,8 +123,34 @@ def test_subjects_that_are_not_there(run: Run, tmp_path: Path) -> None:
         result = run("why", EXAMPLE, *subject)
         assert (result.code, result.out) == (1, b""), subject
         assert result.err.startswith("error: no copy of ")
+    of_id = run("why", EXAMPLE, "--transactional-id", "nope")
+    assert (of_id.code, of_id.out) == (1, b"")
+    assert of_id.err == "error: no copy of __transaction_state names transactional id nope\n"
+    of_producer = run("why", EXAMPLE, "--producer-id", 987654)
+    assert (of_producer.code, of_producer.out) == (1, b"")
+    assert "was not handed out" in of_producer.err
     nothing = run("why", tmp_path, "--topic", "payments")
     assert nothing.code == 1
+
+
+def test_id_that_may_be_in_a_copy_that_is_not_here(run: Run, tmp_path: Path) -> None:
+    """Absence from the partitions that are here proves nothing: the answer is incomplete, not `no such id`."""
+    shutil.copytree(EXAMPLE, tmp_path / "copies")
+    for folder in (tmp_path / "copies").glob("broker-*/__transaction_state-*"):
+        shutil.rmtree(folder)
+    result = run("why", tmp_path / "copies", "--transactional-id", "nope", "--format", "json")
+    assert result.code == 4
+    missing = json.loads(result.out)["outcome"]["missing"]
+    assert any(one.startswith("whether there is a transactional id 'nope' is not known: ") for one in missing)
+
+
+def test_group_without_members_is_no_all_clear(run: Run) -> None:
+    """As of a cluster: a group whose members are gone may have waited in partitions without an offset."""
+    found = json.loads(
+        run("why", Copy("cluster-three", "stopped").path, "--group", "shipments", "--format", "json").out
+    )
+    doubt = "where group 'shipments' waits is not certain: it has no members now"
+    assert doubt in found["outcome"]["missing"]
 
 
 @pytest.mark.parametrize(
@@ -179,6 +208,19 @@ def test_lag_of_recorded_groups(run: Run) -> None:
         assert row["read_committed"]["least"] == sum(offset >= row["committed_offset"] for offset in offsets)
     only = json.loads(run("lag", copy.path, "--group", "shipments", "--topic", "nothing", "--format", "json").out)
     assert only == []
+
+
+def test_lag_of_copies_names_what_holds_the_difference(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    data = build([Record(value=b"a")])
+    data += build([Record(value=b"b")] * 2, base_offset=1, producer_id=7, producer_epoch=0, base_sequence=0,
+                  transactional=True)  # fmt: skip
+    (folder / f"{0:020}.log").write_bytes(data)
+    replicas = LeadingReplicas(logdir.open(str(tmp_path)))
+    view = GroupView(group="g", committed={("orders", 0): 0}, partitions=frozenset({("orders", 0)}))
+    (lag,) = copied_lags(replicas, view, None)
+    assert lag.held_by == ("producer 7 (open) from offset 1",)
 
 
 # History --------------------------------------------------------------------------------------------------------------

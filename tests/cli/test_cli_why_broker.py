@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import subprocess
 import time
 from collections.abc import Coroutine
 from pathlib import Path
@@ -101,6 +102,37 @@ def test_group_whose_offsets_are_in_the_transaction_of_a_dead_producer(
     told = [json.loads(line)["what"] for line in story.text.splitlines()]
     assert told[-1] == "aborted: all markers are written"
     assert any("fenced" in one or "became" in one for one in told)
+
+
+def test_producer_id_that_no_broker_remembers(broker: RunningCluster, run: Run) -> None:
+    """An answer about a producer that there is not would be no answer; one that wrote is known, and blocks nothing."""
+    result = run("why", "--bootstrap-server", broker.bootstrap, "--producer-id", 987_654_321)
+    assert (result.code, result.out) == (1, b"")
+    assert result.err == "error: producer id 987654321: no coordinator and no partition's leader remembers it\n"
+    with_topic(broker, "why-remembered", 1)
+    with RawCluster(broker.bootstrap) as wire:
+        producer = wire.init_producer(None)
+        wire.produce("why-remembered", 0, [b"x"], producer, timestamp=now(), transactional=False)
+    found = why(run, broker, "--producer-id", producer.producer_id)
+    assert (found["blockers"], found["code"]) == ([], 0)
+
+
+def test_id_with_control_characters_is_ended_as_printed(
+    broker: RunningCluster, run: Run, state_home: Path, tmp_path: Path
+) -> None:
+    """The shell gives the command the id that the broker knows."""
+    topic, name = "why-control", "why\x1b[31m\tid"
+    with_topic(broker, topic, 1)
+    with RawCluster(broker.bootstrap) as wire:
+        producer = wire.init_producer(name, timeout_ms=600_000)
+        wire.add_partitions(producer, {topic: [0]})
+        wire.produce(topic, 0, [b"x"], producer, timestamp=now())
+    (blocker,) = why(run, broker, "--topic", topic)["blockers"]
+    words = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {blocker['command']}"], capture_output=True, check=True
+    ).stdout.decode()
+    done = run(*words.split("\0")[1:-1], "--yes")
+    assert (done.code, json.loads(done.text)["Outcome"]) == (0, "terminated"), done.err
 
 
 def test_ids_that_linger_are_listed_and_ended_in_one_command(

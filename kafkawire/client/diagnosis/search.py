@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 import msgspec
 
 from kafkawire import rows
@@ -11,6 +9,7 @@ from kafkawire.client.diagnosis.unread_partitions import UnreadGap
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
+from kafkawire.transactions.commands import quoted
 from kafkawire.transactions.verdict.case import MAX_TIMEOUT_MS, given_limit
 from kafkawire.transactions.verdict.live_case import LiveCase
 
@@ -63,7 +62,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reach(self) -> str:
         """The arguments of a command line after `--bootstrap-server`."""
-        return self.address + (f" --command-config {shlex.quote(self.command_config)}" if self.command_config else "")
+        return self.address + (f" --command-config {quoted(self.command_config)}" if self.command_config else "")
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -21,14 +21,15 @@ from kafkawire.client.diagnosis.share_lag_reading import read_share_lags
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.fetch_batches import PIECE, batches
-from kafkawire.client.rpc.transactional_ids import describe_transactions
+from kafkawire.client.rpc.producer_states import describe_producers
+from kafkawire.client.rpc.transactional_ids import describe_transactions, list_transactions
 from kafkawire.errors import KafkaWireError
 from kafkawire.offsets.fill_shares import FillShares
 from kafkawire.transactions.blocking.blockers import Fills, Place, holders
 from kafkawire.transactions.blocking.partition_blockers import damaged
 from kafkawire.transactions.blocking.why import answer
 from kafkawire.transactions.commands import Reach
-from kafkawire.transactions.formatting import size
+from kafkawire.transactions.formatting import size, some
 
 
 async def read_why(
@@ -79,7 +80,35 @@ async def read_why(
         places = {(place.topic, place.partition) for place in described.partitions}
     # In all partitions: those that hang are in none that a coordinator knows.
     audit = await find_hanging(cluster, replace(search, impact_of_all=False), progress)
+    if subject.producer_id is not None and all(one.producer_id != subject.producer_id for one in audit.findings):
+        sure = audit.read.complete and all(one.holds for one in audit.read.premises)
+        return answer(audit, subject, reach, gaps=await _unremembered(cluster, subject.producer_id, search, sure=sure))
     return answer(replace(audit, read=replace(audit.read, scope=scope)), subject, reach, places=places)
+
+
+async def _unremembered(cluster: Cluster, producer_id: int, search: Search, *, sure: bool) -> list[str]:
+    """Why it is not certain that a producer id without an open transaction is in use; nothing where it is.
+
+    Args:
+        sure: whether all topics were read and nothing is hidden: else a broker may remember it.
+
+    Raises:
+        ClientError: every coordinator and every leader answered, and none remembers it.
+    """
+    listed = await list_transactions(cluster, cluster.deadline(search.timeout_s), producer_ids=[producer_id])
+    if any(listed.values.values()):
+        return []
+    metadata = await cluster.metadata(None, deadline=cluster.deadline(search.timeout_s))
+    states = await describe_producers(cluster, metadata.partitions, cluster.deadline(search.timeout_s))
+    if any(one.producer_id == producer_id for found in states.values.values() for one in found):
+        return []
+    unread = [f"broker {broker}: {error}" for broker, error in listed.errors.items()]
+    unread += [f"{place}: {error}" for place, error in (*metadata.errors.items(), *states.errors.items())]
+    if not (unread or sure):
+        unread.append("not everything was read, or rights hide some of it")
+    if not unread:
+        raise ClientError(f"producer id {producer_id}: no coordinator and no partition's leader remembers it")
+    return [f"whether a broker remembers producer id {producer_id} is not known: {some(unread, 3)}"]
 
 
 async def _unreadable(cluster: Cluster, lag: rows.Lag, search: Search, reach: Reach) -> list[rows.Blocker]:

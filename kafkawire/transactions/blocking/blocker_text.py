@@ -127,9 +127,7 @@ def _short(wait: Wait) -> str:
 
 def _full(wait: Wait, as_of: int | None) -> str:
     name = f"{wait.topic}-{wait.partition}"
-    since = "" if wait.since is None else f", since {when(wait.since)}"
-    if wait.since is not None and as_of is not None and as_of >= wait.since:
-        since += f" ({duration(as_of - wait.since)})"
+    since = _since(wait, as_of)
     if wait.what == RECORDS:
         about = "about " if wait.estimated else ""
         held = "" if wait.records is None else f": {about}{count(wait.records, 'record')}"
@@ -140,6 +138,17 @@ def _full(wait: Wait, as_of: int | None) -> str:
         return f"group {wait.group!r}: its offset in {name} cannot be fetched (UNSTABLE_OFFSET_COMMIT){since}"
     assert wait.what == PARTITION
     return f"{name}{'' if wait.offset is None else f' from offset {wait.offset}'}{since}"
+
+
+def _since(wait: Wait, as_of: int | None) -> str:
+    """Since when it waits; where that is certain from now on only, when the transaction was last written to."""
+    at, what = wait.since, "since"
+    if (at is None or (as_of is not None and at >= as_of)) and wait.last_timestamp is not None:
+        at, what = wait.last_timestamp, "last written to"
+    if at is None or at < 0:
+        return ""
+    ago = f" ({duration(as_of - at)}{' ago' if what != 'since' else ''})" if as_of is not None and as_of >= at else ""
+    return f", {what} {when(at)}{ago}"
 
 
 def _compaction(wait: Wait) -> str:

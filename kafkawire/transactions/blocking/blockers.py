@@ -7,7 +7,6 @@ All open transactions of one id with one cause are one blocker, however many par
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from kafkawire.rows import Audit, Blocker, DamageRow, FillShare, Finding, Subject, Unread, Violation, Wait
 from kafkawire.transactions.attention import HANGING, STUCK
 from kafkawire.transactions.checks.check_names import TIER_CHECKS
-from kafkawire.transactions.commands import Reach, at
+from kafkawire.transactions.commands import Reach, at, quoted
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import count, some, when
 from kafkawire.transactions.impact.held_back import RETENTION_HELD
@@ -52,6 +51,7 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
         unexplained: partitions whose offset cannot be fetched, and it is not known for which transaction.
         own: the partition of `__consumer_offsets` that keeps its offsets; None: there is none, or it is not known.
         gaps: sentences on what is not known.
+        doubt: why it may wait elsewhere, a sentence; None: it is known, or in the audit's gaps.
     """
 
     group: str
@@ -61,6 +61,7 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     unexplained: frozenset[Place] = frozenset()
     own: Place | None = None
     gaps: tuple[str, ...] = ()
+    doubt: str | None = None
 
 
 class Fills(msgspec.Struct, frozen=True):
@@ -202,6 +203,7 @@ def _waits(finding: Finding, group: GroupView | None) -> Iterator[Wait]:
         offset=max(finding.start_offset or 0, finding.log_start_offset or 0),
         now=finding.blocked is not False,
         since=finding.blocked_since,
+        last_timestamp=finding.last_timestamp,
         records=None if released is None else released.records,
         bytes=None if released is None else released.bytes,
         estimated=released is not None and released.estimated,
@@ -360,7 +362,7 @@ def _of_damage(damage: Iterable[DamageRow]) -> Iterator[Blocker]:
     for (topic, partition), members in grouped.items():
         first = members[0]
         more = f", and {len(members) - 1} more places" if len(members) > 1 else ""
-        commands = tuple(dict.fromkeys(f"kafkawire dump {shlex.quote(one.file)}" for one in members if one.file))
+        commands = tuple(dict.fromkeys(f"kafkawire dump {quoted(one.file)}" for one in members if one.file))
         yield Blocker(
             cause=DAMAGE,
             attention=DAMAGE,

@@ -3,7 +3,6 @@ its brokers answer; of a metadata log records that cannot be replayed. Pure."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -12,7 +11,7 @@ from kafkawire._java_numbers import INT64, whole_number
 from kafkawire.rows import Blocker, Wait
 from kafkawire.transactions.blocking.blockers import BROKER, DAMAGE, OFFLINE, PARTITION, TIER_LAG, UNREPLAYABLE, YOU
 from kafkawire.transactions.cluster.metadata_replay import StoppedAt
-from kafkawire.transactions.commands import Reach, at
+from kafkawire.transactions.commands import Reach, at, quoted
 from kafkawire.transactions.facts import CLUSTER_METADATA
 from kafkawire.transactions.formatting import count, named, size
 
@@ -171,9 +170,7 @@ def unreplayable(found: Sequence[StoppedAt], path: str) -> Blocker:
     """
     first = found[0]
     others = f" (and {count(len(found) - 1, 'more record')})" if len(found) > 1 else ""
-    commands = tuple(
-        f"kafkawire dump {shlex.quote(path)} --offset {one.offset} --print-data-log" for one in found[:_SHOWN]
-    )
+    commands = tuple(f"kafkawire dump {quoted(path)} --offset {one.offset} --print-data-log" for one in found[:_SHOWN])
     return Blocker(
         cause=UNREPLAYABLE,
         attention=UNREPLAYABLE,

@@ -7,7 +7,6 @@ partition becomes the subject of `kafkawire why`.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 
 import msgspec
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 
 from kafkawire.rows import Subject
 from kafkawire.rows.base import Row
+from kafkawire.transactions.commands import quoted
 
 #: What stands in a command where the line does not say it.
 GROUP, ID, TOPIC, PARTITION, PATH = "GROUP", "ID", "TOPIC", "0", "LOG_DIR"
@@ -203,9 +203,9 @@ def recognised(line: str, reach: str = "HOST:PORT", path: str = PATH) -> Pasted 
     topic, numbers = subject.topic or TOPIC, subject.partitions
     filled = {
         "reach": reach,
-        "path": shlex.quote(path),
-        "place": shlex.quote(f"{topic}-{numbers[0] if numbers else PARTITION}"),
-        "group": shlex.quote(subject.group or GROUP),
+        "path": quoted(path),
+        "place": quoted(f"{topic}-{numbers[0] if numbers else PARTITION}"),
+        "group": quoted(subject.group or GROUP),
         "producer": str(0 if subject.producer_id is None else subject.producer_id),
     }
     commands = [] if word.asks is None else [f"kafkawire {_why(word, subject, reach)}"]
@@ -233,14 +233,14 @@ def _why(word: Word, subject: Subject, reach: str) -> str:
     parts = [f"why --bootstrap-server {reach}"]
     by_producer = word.asks == "transactional_id" and subject.transactional_id is None
     if word.asks == "group":
-        parts.append(f"--group {shlex.quote(subject.group or GROUP)}")
+        parts.append(f"--group {quoted(subject.group or GROUP)}")
     elif subject.producer_id is not None and (word.asks == "producer_id" or by_producer):
         parts.append(f"--producer-id {subject.producer_id}")
     elif word.asks == "topic":
-        parts.append(f"--topic {shlex.quote(subject.topic or TOPIC)}")
+        parts.append(f"--topic {quoted(subject.topic or TOPIC)}")
         parts += [f"--partition {number}" for number in subject.partitions]
     else:
-        parts.append(f"--transactional-id {shlex.quote(subject.transactional_id or ID)}")
+        parts.append(f"--transactional-id {quoted(subject.transactional_id or ID)}")
     return " ".join(parts)
 
 

@@ -40,7 +40,7 @@ def answer(
     blockers = tuple(sorted((*blockers_of(about, reach, group, fills, places), *others), key=urgency))
     missing = [*completeness.not_read(about), *completeness.not_judged(about)]
     if group is not None:
-        missing += group.gaps
+        missing += [*group.gaps, *([] if group.doubt is None else [group.doubt])]
     missing += [f"{lag.topic}-{lag.partition}: {problem}" for lag in lags for problem in lag.problems]
     missing = list(dict.fromkeys((*missing, *gaps)))
     needs = [one.attention for one in blockers]

@@ -7,8 +7,7 @@ sends the markers of all decided transactions again, with its own epoch: the lea
 
 from __future__ import annotations
 
-import shlex
-
+from kafkawire.transactions.commands import quoted
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.verdict.case import Case
 
@@ -59,7 +58,7 @@ def marker_command(case: Case, coordinator_epoch: int) -> str:
     """The command of Kafka's that writes an ABORT marker into the transaction's partition, whatever the verdict."""
     open_ = case.open
     return (
-        f"kafka-transactions.sh --bootstrap-server {case.address} abort --topic {shlex.quote(open_.place.topic)} "
+        f"kafka-transactions.sh --bootstrap-server {case.address} abort --topic {quoted(open_.place.topic)} "
         f"--partition {open_.place.partition} --producer-id {open_.producer_id} "
         f"--producer-epoch {open_.producer_epoch} --coordinator-epoch {coordinator_epoch}"
     )

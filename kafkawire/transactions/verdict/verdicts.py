@@ -8,7 +8,6 @@ directories) and `live_case` (a cluster) state them, each for its kind of `Case`
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from kafkawire.rows import Finding, Premise
 from kafkawire.transactions.attention import attention_of
+from kafkawire.transactions.commands import quoted
 from kafkawire.transactions.coordinator.coordinator_log import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.coordinator.coordinator_rules import NEVER, begun_ms, state_name, timed_out
 from kafkawire.transactions.formatting import count, duration, when
@@ -271,13 +271,13 @@ def _unknown(case: Case, evidence: list[str], premises: Sequence[Premise]) -> _V
 def _abort(case: Case) -> str:
     open_ = case.open
     return (
-        f"{case.aborter} --topic {shlex.quote(open_.place.topic)} "
+        f"{case.aborter} --topic {quoted(open_.place.topic)} "
         f"--partition {open_.place.partition} --start-offset {open_.start_offset}"
     )
 
 
 def _force(case: Case) -> str:
-    return f"{case.terminator} {shlex.quote(case.transactional_id or '')}"
+    return f"{case.terminator} {quoted(case.transactional_id or '')}"
 
 
 # Evidence ------------------------------------------------------------------------------------------------------------
