@@ -49,8 +49,9 @@ class Reach(msgspec.Struct, frozen=True):
 
 def quoted(word: str) -> str:
     """A word of a command as a shell takes it, in characters that a terminal shows as they are: what is not printable
-    is escaped as bash, ksh and zsh read it (`$'...'`), so that the command runs as it is printed."""
-    if word.isprintable():
+    is escaped as bash, ksh and zsh read it (`$'...'`), so that the command runs as it is printed. With a NUL no shell
+    can: escaped it would end the word, and the command would be about another name."""
+    if word.isprintable() or "\0" in word:
         return shlex.quote(word)
     return f"$'{''.join(_escaped(one) for one in word)}'"
 

@@ -8,11 +8,13 @@ import shutil
 import time
 from pathlib import Path
 
+from kafkawire import records
 from kafkawire.transactions.blocking.blocker_text import unwrapped
 from tests.broker_fixture import StartCluster
 from tests.cli.runner import Run
 from tests.cli.test_cli_why_broker import commit, printed, why, with_topic
 from tools.broker import RunningCluster, jars
+from tools.polling import until
 from tools.recordings import tiered_storage
 from tools.recordings.raw_client import RawCluster
 
@@ -69,6 +71,12 @@ def test_what_is_not_verified_is_said(broker: RunningCluster, run: Run) -> None:
     assert found["read"]["scope"].startswith(f"Damage was not looked for in {topic}-0 below offset ")
 
 
+def _markers(cluster: RunningCluster, topic: str) -> int:
+    """The markers in a topic's partition 0. EndTxn is answered before they are written, and they come in any order."""
+    batches = records.read(segment_of(cluster, topic).read_bytes())
+    return sum(isinstance(one, records.Batch) and one.is_control for one in batches)
+
+
 def test_transactions_that_blocked_readers_longest(broker: RunningCluster, run: Run, tmp_path: Path) -> None:
     """kafka-streams-examples#447: of several threads the one that held the others' records; the same of a copy."""
     topic = "why-longest"
@@ -80,8 +88,9 @@ def test_transactions_that_blocked_readers_longest(broker: RunningCluster, run: 
             wire.add_partitions(producer, {topic: [0]})
             wire.produce(topic, 0, [b"x"], producer, timestamp=int(time.time() * 1000))
         time.sleep(0.3)
-        for producer in (*producers[1:], producers[0]):  # the first is the last to end
+        for ended, producer in enumerate((*producers[1:], producers[0]), 1):  # the first is the last to end
             assert wire.end(producer, committed=True) == 0
+            until(lambda ended=ended: _markers(broker, topic) == ended, "the marker is written", seconds=30)
     result = run("why", "--bootstrap-server", broker.bootstrap, "--topic", topic, "--longest", 2, "--format", "json")
     assert result.code == 0
     (hold,) = json.loads(result.out)  # none of the others ever was the first

@@ -30,3 +30,8 @@ def test_command_that_ends_an_id_with_control_characters() -> None:
     assert Reach().force_terminate(["bad\x1b"]) == (
         r"kafkawire txn force-terminate --bootstrap-server HOST:PORT --transactional-id $'bad\x1b'"
     )
+
+
+def test_name_with_a_nul_is_never_shortened() -> None:
+    """No argument of a program has a NUL: `$'a\\x00b'` would be `a`, which is another id."""
+    assert quoted("a\0b\x1b") == "'a\0b\x1b'"
