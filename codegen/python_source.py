@@ -82,7 +82,7 @@ def doc(text: str) -> str:
 
 
 def wrap(text: str, indent: int) -> str:
-    """Prose in lines that fit behind an indent; the first one follows three quotes."""
+    """Prose in lines that fit after an indent; the first one follows three quotes."""
     margin = indent + 3
     lines = textwrap.fill(
         text,

@@ -67,9 +67,9 @@ class StructCode:
         lost: conditions on tagged fields, as of blocks, each with the versions that it concerns.
         flexible: on what condition there are tagged fields; None where never.
         tags, tagged: the table of its own tagged fields, and their locals.
-        untagged: what these are where a value has no tagged field, and the position behind it.
+        untagged: what these are where a value has no tagged field, and the position after it.
         values: the arguments of the class.
-        end: the position behind the last block, as an expression.
+        end: the position after the last block, as an expression.
         element, alone: whether arrays hold it; whether it is also, or only, a field or the message.
         strided: whether many elements may be read at once.
         root: whether it is the message.
@@ -286,7 +286,7 @@ class _StructPlanner:
 
 
 def _function_names(structs: Iterable[StructModel]) -> list[str]:
-    """The structs' names in those of functions; schema names that differ in capitals only get a number behind them."""
+    """The structs' names in those of functions; schema names that differ in capitals only get a number after them."""
     taken: list[str] = []
     for struct in structs:
         name = names.snake_case(struct.name)

@@ -42,8 +42,8 @@ class DecodeError(_PlacedError):
         found: what is there instead.
         message: name of the message, for example `DescribeProducersResponse`. Empty for a format without a schema.
         version: version of the message; None for a format without versions.
-        partial: the message as far as it was read: fields at and behind the invalid value have their defaults, an array
-            ends with the element that holds it. The whole message where only bytes behind it are invalid. None for a
+        partial: the message as far as it was read: fields at and after the invalid value have their defaults, an array
+            ends with the element that holds it. The whole message where only bytes after it are invalid. None for a
             format without a schema.
     """
 
@@ -204,7 +204,7 @@ class CaptureError(DecodeError):
 
 
 class ScanError(KafkaWireError):
-    """What a scan could not read, raised behind its last row.
+    """What a scan could not read, raised after its last row.
 
     Attributes:
         problems: rows of damage, the first ones.

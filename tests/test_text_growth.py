@@ -14,7 +14,7 @@ import typer
 from kafkawire import capture, report
 from kafkawire.capture import ExchangeSelection
 from kafkawire.capture.exchange import CapturedExchange
-from kafkawire.capture.selection import Selector
+from kafkawire.capture.exchange_selection import Selector
 from kafkawire.cli import arguments, capture_options, capture_summary, encode, formatting, ranges, usage_errors
 from kafkawire.client.transport import config, java_properties, property_names
 from kafkawire.codegen import defaults, load, names, versions

@@ -7,15 +7,15 @@ Each stage can be used alone: `read_packets` (files to packets), `parse` (a pack
 (reassembly of IP datagrams), `Stream` (segments to bytes in order), `frames.FrameReader` (bytes to frames).
 """
 
-from kafkawire.capture.damage import UnreadPart
 from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.exchange_selection import ExchangeSelection
+from kafkawire.capture.file_damage import UnreadPart
 from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.named_entities import NamedEntities
 from kafkawire.capture.network import Skipped, TcpSegment, parse, transport
 from kafkawire.capture.packet import Packet
 from kafkawire.capture.packets import read_packets
 from kafkawire.capture.reader import Exchanges, read
-from kafkawire.capture.selection import ExchangeSelection
 from kafkawire.capture.statistics import Statistics
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk, Conflict, Loss, Stream

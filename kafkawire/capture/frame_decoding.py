@@ -38,7 +38,7 @@ from kafkawire.wire.json_text import text_writer
 
 if TYPE_CHECKING:
     from kafkawire.capture.exchange import ReadOptions
-    from kafkawire.capture.selection import Selector
+    from kafkawire.capture.exchange_selection import Selector
     from kafkawire.frames import UndecodedRequest
     from kafkawire.wire.message import Message
 
@@ -306,7 +306,7 @@ class FrameDecoder:
 
 
 def _left_over(what: str, count: int) -> str | None:
-    """The note about bytes behind a message, which Kafka's brokers and clients pass over."""
+    """The note about bytes after a message, which Kafka's brokers and clients pass over."""
     return f"{what}: {count} byte{'s' * (count != 1)} left over behind the message" if count else None
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from kafkawire.capture import matcher, memory_limits, message_json, one_way, recognition, tracker
 from kafkawire.capture.connection import TLS
 from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.exchange_selection import Selector
 from kafkawire.capture.frame_decoding import DecodedRequest, DecodedResponse, FrameDecoder
 from kafkawire.capture.losses import lost_records
 from kafkawire.capture.matcher import Expected, iso_time, joined
@@ -24,7 +25,6 @@ from kafkawire.capture.network import TcpSegment, endpoint
 from kafkawire.capture.packet import Packet
 from kafkawire.capture.recognition import OtherDirection, Recognition
 from kafkawire.capture.request_chain import is_text
-from kafkawire.capture.selection import Selector
 from kafkawire.capture.statistics import SHORTEST_MS, WIDTH
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk
@@ -162,7 +162,7 @@ class NativeTracker:
             elif len(found) == 5:
                 yield StatisticsOfExchanges(*found[:3])
             else:
-                from kafkawire.capture.arrow_columns import arrays
+                from kafkawire.capture.exchange_arrays import arrays
 
                 yield arrays(self._file, *found, body=self._body)
 
@@ -451,7 +451,7 @@ class _ExchangeHandler:
 
     def cells(self, found: CapturedExchange) -> tuple[Exchange, list[tuple[str, int]]]:
         """A row for columns, and its errors."""
-        from kafkawire.capture.arrow_columns import cells
+        from kafkawire.capture.exchange_arrays import cells
 
         assert self._encode is not None
         self._summary.problem_of(found.row)

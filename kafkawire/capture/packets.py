@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kafkawire.capture.damage import UnreadPart, skip
+from kafkawire.capture.file_damage import UnreadPart, skip
 from kafkawire.capture.files import EndOfReadableData, Lookahead, Readable, decompressed
 from kafkawire.capture.packet import Packet, PacketRun
 from kafkawire.capture.pcap import MAGIC, Pcap

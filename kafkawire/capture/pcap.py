@@ -15,7 +15,7 @@ from kafkawire.errors import CaptureError
 _HEADER = 16  # length of the header before a packet
 
 
-#: The head of a classic pcap file, behind its magic: version (major, minor), time zone and accuracy (0 in practice:
+#: The head of a classic pcap file, after its magic: version (major, minor), time zone and accuracy (0 in practice:
 #: timestamps are UTC), most bytes captured of a packet, and the link type in the lower 28 bits.
 _FILE_HEADER = "4xHHiIII"
 

@@ -88,7 +88,7 @@ class PcapNg:
         self._numbers: list[tuple[int, int, int] | None] = []  # of the interfaces, for the engine
 
     def packets(self) -> Iterator[Packet | PacketRun]:
-        begun = False  # damage is reported before the first packet behind it
+        begun = False  # damage is reported before the first packet after it
         while head := self.file.at(0, 12):
             kind, body = self._block(head)
             if self._doubting and kind not in _DEFINED and kind < _LOCAL:

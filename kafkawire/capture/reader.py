@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from kafkawire.capture.damage import UnreadPart
 from kafkawire.capture.decode_rules import rules_of
 from kafkawire.capture.encapsulations import UDP_PORTS, Encapsulation, Step
 from kafkawire.capture.exchange import CapturedExchange, ReadOptions
+from kafkawire.capture.exchange_selection import ExchangeSelection, Selector
+from kafkawire.capture.file_damage import UnreadPart
 from kafkawire.capture.files import FollowedFile, Readable, SizedFile
 from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.frame_decoding import FrameDecoder
@@ -19,7 +20,6 @@ from kafkawire.capture.network import Found, Skipped, TcpSegment, parse, transpo
 from kafkawire.capture.packet import Packet, PacketRun
 from kafkawire.capture.packets import read_runs
 from kafkawire.capture.ring import RingBuffer, is_ring
-from kafkawire.capture.selection import ExchangeSelection, Selector
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tls.key_log import KeyLogFile, Secrets
 from kafkawire.capture.tracker import Ends, FoundExchanges, PacketTracker, Tracker

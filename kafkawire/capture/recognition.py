@@ -192,7 +192,7 @@ class Recognizer:
         known: bool = False,
     ) -> SearchResult:
         """Searches for the first request: one that decodes, followed by another request or by the end of the data; or
-        one that is certain by the headers behind it.
+        one that is certain by the headers after it.
 
         Args:
             starts: offsets in `data` at which packets begin.
@@ -226,7 +226,7 @@ class Recognizer:
     def cut_request(
         self, data: bytes, starts: Iterable[int], missing: int, other: OtherDirection, *, known: bool
     ) -> int | None:
-        """Where a packet begins with a request that is cut by a hole behind `data`; None: nowhere.
+        """Where a packet begins with a request that is cut by a hole after `data`; None: nowhere.
 
         Args:
             data: bytes of one direction. starts: offsets in it at which packets begin.
@@ -251,7 +251,7 @@ def cut_response(data: bytes, starts: Iterable[int], missing: int, outstanding: 
 
 
 def _cut_frames(data: bytes, starts: Iterable[int], missing: int) -> Iterator[int]:
-    """Where packets begin with a size by which a frame has all bytes behind it, and those of the hole."""
+    """Where packets begin with a size by which a frame has all bytes after it, and those of the hole."""
     for start in sorted(starts):
         there = len(data) - start - 4
         size = int.from_bytes(data[start : start + 4], "big", signed=True)

@@ -32,7 +32,7 @@ class RequestChain(NamedTuple):
 
     Attributes:
         headers: number of headers that agree, `_MOST` at most; 0: the first request is not whole.
-        end: position behind the last whole request.
+        end: position after the last whole request.
         whole: what follows that may be the beginning of a request, or nothing follows.
         client_id: of all of them; None for null.
         correlation_ids: of all of them.
@@ -77,7 +77,7 @@ class HeaderVersions(NamedTuple):
 
     @classmethod
     def of(cls, known: Mapping[int, tuple[int, int]]) -> HeaderVersions:
-        """`known`: the first and last version of each request. A release adds apis behind the highest api key; those
+        """`known`: the first and last version of each request. A release adds apis after the highest api key; those
         of protocols that are not Kafka's are not guessed."""
         highest = max(known, default=0)
         return cls(known, range(highest + 1, highest + 1 + _NEWER) if API_VERSIONS in known else ())
@@ -93,7 +93,7 @@ class HeaderVersions(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """The header of a request. `end`: position behind its frame."""
+    """The header of a request. `end`: position after its frame."""
 
     api_key: int
     version: int

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from glob import escape, glob, has_magic
 from typing import Any, NamedTuple
 
-from kafkawire.capture.damage import UnreadPart
+from kafkawire.capture.file_damage import UnreadPart
 from kafkawire.capture.files import POLL_S
 from kafkawire.capture.packet import Packet, PacketRun
 from kafkawire.capture.packets import NO_CAPTURE, read_packets, read_runs

@@ -4,7 +4,7 @@ The first copy of a byte counts. Retransmissions and overlaps are dropped; where
 `RECENT_BYTES` in order, a `Conflict` is reported. Segments ahead of the order are held until the bytes before them
 arrive. A hole is given up, and reported as a `Loss`, in three cases:
 
-- the receiver has acknowledged bytes behind it: the receiver had the bytes that the capture lacks. `PATIENCE` more
+- the receiver has acknowledged bytes after it: the receiver had the bytes that the capture lacks. `PATIENCE` more
   segments are waited for, since captures may swap packets;
 - more than `max_held_bytes` are held;
 - the stream ends.

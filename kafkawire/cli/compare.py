@@ -17,7 +17,7 @@ from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, Master
 from kafkawire.cli.table import TableView, Views
 
 if TYPE_CHECKING:
-    from kafkawire.witness.lake_tables import LakeTable
+    from kafkawire.witness.lake_copies import LakeTable
 
 _MOST = 1000  # `witness.MOST_DIFFERENCES`
 
@@ -190,7 +190,7 @@ def _on_spark(
 
 def _table(path: str, columns: str | None) -> LakeTable | None:
     """The lake table at a path; None where there is none."""
-    from kafkawire.witness.lake_tables import OFFSET_COLUMNS, LakeTable, kind_of
+    from kafkawire.witness.lake_copies import OFFSET_COLUMNS, LakeTable, kind_of
 
     names = OFFSET_COLUMNS if columns is None else tuple(name.strip() for name in columns.split(","))
     if len(names) != 3 or not all(names):

@@ -291,7 +291,7 @@ def _lines_of_file(file: LocatedFile, options: Options) -> Iterator[Made]:
 
 def _columns_of_file(file: LocatedFile, options: Options) -> Iterator[Made]:
     """The rows of one file for Parquet."""
-    from kafkawire.logdir.arrow_columns import columns_of
+    from kafkawire.logdir.segment_arrays import columns_of
 
     return columns_of(file, options, encode=json_bytes)
 

@@ -293,7 +293,7 @@ def explain(
 
 
 def _check_range(found: list[Replica], name: str, first: int | None, end: int | None, offset: int | None) -> None:
-    """A usage error for offsets behind the end of all replicas.
+    """A usage error for offsets after the end of all replicas.
 
     Raises:
         LookupError: no file has or names an offset.

@@ -119,7 +119,7 @@ def explain_one(finding: rows.Finding, where: str = "", *, action: bool = True) 
         action: whether to print the suggested action.
     """
     from kafkawire.transactions.impact.impact_text import sentences, shown_records
-    from kafkawire.transactions.verdict.causes import described
+    from kafkawire.transactions.verdict.known_defects import described
 
     verdict = "stuck" if finding.reason == "stuck_prepare" else finding.verdict  # which is of its own, for a reader
     print_line(f"{where}{place_of(finding)}: {verdict}, {finding.reason}{blocked_since(finding)}")

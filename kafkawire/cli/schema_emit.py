@@ -88,7 +88,7 @@ def emit(
     elif to is None or to == "-":
         raise typer.BadParameter(f"{target.value} needs a folder", param_hint="--output")
     elif target is EmitTarget.vectors:
-        from kafkawire.vectors.files import write
+        from kafkawire.vectors.vector_files import write
 
         registry = arguments.registry_of("kafka") if schemas is None else arguments.own_registry(str(schemas))
         for name, count in write(registry, Path(to)).items():

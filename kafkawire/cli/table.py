@@ -74,7 +74,7 @@ _GAP = 2
 _SHORT, _LEAST = 30, 24
 #: Headings wider than that may take two lines, where room is wanted.
 _HEADING = 10
-#: Where a heading may go on in a second line: at a capital, and behind `_`.
+#: Where a heading may go on in a second line: at a capital, and after `_`.
 _BREAKS = re.compile(r"(?<=[a-z])(?=[A-Z(])|(?<=_)")
 
 

@@ -206,7 +206,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _torn(file: IO[bytes]) -> bool:
-    """Whether the last line has no end, or may have none: a line behind it would be a part of it."""
+    """Whether the last line has no end, or may have none: a line after it would be a part of it."""
     if file.seek(0, os.SEEK_END) == 0:
         return False
     if not file.readable():

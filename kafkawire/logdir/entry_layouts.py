@@ -28,7 +28,7 @@ ABORTED_ENTRY = Struct(
     "last_stable_offset" / Int64sb,
 )
 
-#: `.snapshot` (`ProducerStateManager`): the CRC-32C is that of all bytes behind it.
+#: `.snapshot` (`ProducerStateManager`): the CRC-32C is that of all bytes after it.
 SNAPSHOT_HEAD = Struct("version" / Int16sb, "crc" / Int32ub, "count" / Int32sb)
 SNAPSHOT_CHECKSUMMED = 6
 

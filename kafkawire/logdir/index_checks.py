@@ -2,7 +2,7 @@
 
 An index disagrees with its log where a reader that trusts it would miss records: what is checked holds for every index
 that brokers of any release write, for compacted segments, and for followers, which append several batches at once. So
-an entry names an offset in the batch at its position or in one behind it, but in none before.
+an entry names an offset in the batch at its position or in one after it, but in none before.
 """
 
 from __future__ import annotations

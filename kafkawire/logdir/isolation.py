@@ -1,7 +1,7 @@
 """How the transactions of partitions ended, from their segments and what else their directories have of them.
 
 Headers are read once, from the first segment to the end of the log. Where offsets are missing, because bytes are
-damaged or a segment is not there, the next `.snapshot` behind them shows what was open at its offset, and `.txnindex`
+damaged or a segment is not there, the next `.snapshot` after them shows what was open at its offset, and `.txnindex`
 files show what was aborted in between. Without a snapshot a transaction that began among them may be open: the last
 stable offset is at most the first of them. Between two segments of a compacted log, too, one may be missing.
 """
@@ -78,7 +78,7 @@ def _outcomes(
     found = scan.finish(continues=continues)
     mark = reached if limit is None else min(limit, reached)
     least = min(one.among(scan.cleaned_to) for one in ends)
-    least = min([least, *(low for low, _ in found.repeated)])  # also those behind the high watermark
+    least = min([least, *(low for low, _ in found.repeated)])  # also those after the high watermark
     certain = mark if len(ends) > 1 or (continues and reading.unstable is None) else ends[0].certain
     stable, at_most = (min(mark, max(start, one)) for one in (least, max(least, certain)))
     return msgspec.structs.replace(
@@ -91,7 +91,7 @@ def _outcomes(
 
 
 def _missing(partition: Partition, segments: Iterable[LocatedFile]) -> Iterator[tuple[str, Damage]]:
-    """The offsets that neither a tier nor the directory has, each range at the segment behind it."""
+    """The offsets that neither a tier nor the directory has, each range at the segment after it."""
     following = {file.offset or 0: file.path for file in segments}
     for first, end in partition.joined.missing:
         if end in following:

@@ -84,7 +84,7 @@ def pieces(
 def _between(
     item: Batches | Batch, at: npt.NDArray[np.int64], first: int, stop: int, end: int | None
 ) -> Iterator[Batches | Batch]:
-    """The batches of an item from index `first` to `stop`, without those at the position `end` and behind it."""
+    """The batches of an item from index `first` to `stop`, without those at the position `end` and after it."""
     until = stop if end is None else min(stop, int(np.searchsorted(at, end)))
     if first >= until:
         return

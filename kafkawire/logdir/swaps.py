@@ -46,6 +46,6 @@ def in_use(files: Iterable[L]) -> tuple[L, ...]:
 
 
 def _end(file: LocatedFile) -> int:
-    """The offset behind a segment's last batch; its first offset where it is empty."""
+    """The offset after a segment's last batch; its first offset where it is empty."""
     end, _ = copied_end(file)
     return end if known_size(file) else file.offset or 0

@@ -14,7 +14,7 @@ from kafkawire.errors import MissingExtraError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-#: Bytes before and behind the encrypted ones of a chunk: a nonce, an authentication tag.
+#: Bytes before and after the encrypted ones of a chunk: a nonce, an authentication tag.
 NONCE, TAG = 12, 16
 _HASH = hashlib.sha3_512
 

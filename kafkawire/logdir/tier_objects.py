@@ -1,7 +1,7 @@
 """Segments in the objects of Aiven's plugin for tiered storage, read at random positions.
 
 A segment is three objects: `.log`, cut into chunks, each compressed (zstd) and encrypted by itself; `.indexes`, its
-indexes one behind the other; `.rsm-manifest`, the places of chunks and indexes. Here a file has the path that it would
+indexes one after the other; `.rsm-manifest`, the places of chunks and indexes. Here a file has the path that it would
 have in `LocalTieredStorage`; an index is a part of the object `.indexes`.
 """
 

@@ -173,10 +173,10 @@ class Joined(NamedTuple):
 
     Attributes:
         segments: files whose `limit` is where the next one takes over.
-        missing: ranges of offsets that no copy has, each with its first offset and the one behind its last; below the
+        missing: ranges of offsets that no copy has, each with its first offset and the one after its last; below the
             first copy only if the log start offset is known.
         unknown_ends: copies that cannot be read up to their ends, and whose ends no metadata has: offsets that are
-            missing behind these may be in them.
+            missing after these may be in them.
         damage: of the files that decided which copies belong to the log: with leader epochs, and the tier's metadata.
     """
 
@@ -239,7 +239,7 @@ def join(
 
 
 class _Copy(NamedTuple):
-    """A copy of a segment: its first offset, and the one behind the last that belongs to the log."""
+    """A copy of a segment: its first offset, and the one after the last that belongs to the log."""
 
     base: int
     end: int
@@ -314,7 +314,7 @@ def leaves_lineage(epochs: Sequence[EpochLine], lineage: Sequence[EpochLine], ba
             continue  # a segment's checkpoint begins with the log
         for offset in [first, *(start for start in starts if start > first and (end is None or start < end))]:
             at = bisect_right(starts, offset) - 1
-            # The last epoch of a segment says nothing on where it ends: behind the segment the lineage may go on.
+            # The last epoch of a segment says nothing on where it ends: after the segment the lineage may go on.
             if at >= 0 and lineage[at].epoch != line.epoch:
                 return offset
     return None
@@ -347,7 +347,7 @@ def epoch_damage(file: LogFile, data: bytes | Damage) -> list[tuple[LogFile, Dam
 
 
 def copied_end(file: LocatedFile) -> tuple[int, bool]:
-    """The offset behind the last batch of a segment, at least the one behind its base; and whether all can be read."""
+    """The offset after the last batch of a segment, at least the one after its base; and whether all can be read."""
     end, certain = (file.offset or 0) + 1, True
     try:
         start = start_position(file, Selection(offsets=(_FAR - 1, None)))

@@ -56,8 +56,8 @@ class TransactionScan:
         open: producer id -> first offset of the data whose marker has not come.
         aborted: data that an ABORT marker ended.
         unknown: data before a hole, or ended by a marker that does not show how.
-        doubtful: data before a gap, with the code of the marker behind it: unknown unless compaction explains the gap.
-        gap, hole: the offset behind the last missing offsets that compaction does not explain, and behind the last ones
+        doubtful: data before a gap, with the code of the marker after it: unknown unless compaction explains the gap.
+        gap, hole: the offset after the last missing offsets that compaction does not explain, and after the last ones
             that damage hides; -1: none.
         first_gap, first_hole: the first one of them since the last snapshot that was taken; `NO_OFFSET`: none.
         repeated: ranges of offsets that occur twice.
@@ -85,9 +85,9 @@ class TransactionScan:
         self.problems: list[StateProblem] = []
         self._heads: dict[int, FirstMarker] = {}
         self._malformed: dict[int, int] = {}
-        self._again: dict[int, int] = {}  # of open ones, the first data behind the last missing offsets
+        self._again: dict[int, int] = {}  # of open ones, the first data after the last missing offsets
         self._damaged = False  # since the last batch
-        self._alone: int | None = None  # offset of the last batch, if damage is directly before it and nothing behind
+        self._alone: int | None = None  # offset of the last batch, if damage is directly before it and nothing after
         self._begins_damaged = False
 
     # A part, batch by batch ------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class TransactionScan:
         self._problem(StateProblem(-1 if self.end is None else self.end, text))
 
     def begin_behind(self, offset: int) -> None:
-        """The log begins at an offset, and what is scanned begins behind that: the offsets between are missing."""
+        """The log begins at an offset, and what is scanned begins after that: the offsets between are missing."""
         self.first_hole = offset
         self._problem(StateProblem(self.end or 0, f"offsets {offset} to {(self.end or 0) - 1} are missing"))
 
@@ -162,7 +162,7 @@ class TransactionScan:
 
     def settle(self, offset: int, ongoing: dict[int, int]) -> None:
         """Take what a `.snapshot` has of an offset, up to which nothing more follows: where offsets before it are
-        missing, it shows what is open behind them. Other transactions that were open before them have ended.
+        missing, it shows what is open after them. Other transactions that were open before them have ended.
 
         Args:
             offset: in the snapshot's name.
@@ -189,11 +189,11 @@ class TransactionScan:
         self._damaged = False
 
     def go_on_damaged(self) -> None:
-        """What could not be read before a snapshot's offset may reach behind it."""
+        """What could not be read before a snapshot's offset may reach after it."""
         self._damaged = True
 
     def skip(self, offset: int) -> None:
-        """Pass over missing offsets that compaction does not explain. `offset`: the one behind them."""
+        """Pass over missing offsets that compaction does not explain. `offset`: the one after them."""
         end = self.end or 0
         self._follow_alone(end, offset)
         self._problem(StateProblem(end, f"offsets {end} to {offset - 1} are missing"))
@@ -202,7 +202,7 @@ class TransactionScan:
         self._damaged = False
 
     def _follow_alone(self, end: int, offset: int) -> None:
-        """What follows a batch directly behind damage begins at an offset. Where that is not the batch's end, the batch
+        """What follows a batch directly after damage begins at an offset. Where that is not the batch's end, the batch
         may have another offset than it says: no checksum covers that, and the damage may reach into it."""
         if self._alone is not None and end < offset > self.cleaned_to:
             self.repeated.append((self._alone, end))
@@ -284,7 +284,7 @@ class TransactionScan:
 
     @property
     def _jumped(self) -> int:
-        """The offset behind the last missing ones; -1: none."""
+        """The offset after the last missing ones; -1: none."""
         return max(self.hole, self.gap)
 
     def _closed(self, producer_id: int) -> tuple[int, int]:
@@ -360,7 +360,7 @@ class TransactionScan:
 
     def unstable(self, offset: int | None = None) -> Unstable:
         """Where the last stable offset may be, by what is open at an offset that the scan has reached, or that lies
-        among missing ones behind it. None: at the end."""
+        among missing ones after it. None: at the end."""
         gap, hole = self.first_gap, self.first_hole
         if self.end is not None and offset is not None and self.end < offset:
             if self._damaged:
@@ -372,7 +372,7 @@ class TransactionScan:
         return Unstable(least, gap, min((one.first for one in self._ongoing()), default=NO_OFFSET))
 
     def _ongoing(self) -> Iterator[Stretch]:
-        """What is open for certain: behind missing offsets, only what has data there."""
+        """What is open for certain: after missing offsets, only what has data there."""
         for producer_id, first in self.open.items():
             begun = first if first >= self._jumped else self._again.get(producer_id, -1)
             if begun >= max(0, self._jumped):
@@ -389,7 +389,7 @@ class TransactionScan:
         """What is known of the log, once all of it was taken. The scan takes nothing after that.
 
         Args:
-            continues: whether the log went on behind the last batch. What is open there is unknown then.
+            continues: whether the log went on after the last batch. What is open there is unknown then.
         """
         heads, self._heads = self._heads, {}
         for producer_id, head in heads.items():

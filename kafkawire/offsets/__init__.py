@@ -25,11 +25,11 @@ except ImportError:
     raise MissingExtraError("kafkawire.offsets", "arrow") from None
 
 from kafkawire.offsets.equal_records import EqualRecordSearch
+from kafkawire.offsets.offset_summary import OffsetSummary, ranges
 from kafkawire.offsets.partial_transactions import PartialTransactions
 from kafkawire.offsets.replica import Replica, replicas
 from kafkawire.offsets.statuses import Runs
 from kafkawire.offsets.story import story
-from kafkawire.offsets.summary import OffsetSummary, ranges
 from kafkawire.records import Damage
 from kafkawire.rows import DamageRow, EqualRecords, Row, RowOrigin
 

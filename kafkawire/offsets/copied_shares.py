@@ -20,7 +20,7 @@ from kafkawire.offsets.share_settings import ShareSettings, share_settings
 from kafkawire.offsets.story import batch_at
 from kafkawire.records import Batch, Damage
 from kafkawire.rows import Lag
-from kafkawire.share_groups.fates import UNREAD
+from kafkawire.share_groups.record_fates import UNREAD
 from kafkawire.transactions.blocking.blockers import Place
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kafkawire._java_numbers import INT64, whole_number
 from kafkawire.records import Batch, Record
-from kafkawire.share_groups.fates import DEAD_LETTER_CAUSES
+from kafkawire.share_groups.record_fates import DEAD_LETTER_CAUSES
 
 #: Names of headers, as of `ShareGroupDLQStateManager`.
 TOPIC, PARTITION, OFFSET, GROUP, COUNT, MESSAGE = (

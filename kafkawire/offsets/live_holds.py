@@ -13,7 +13,7 @@ from kafkawire.logdir.transaction_states import COMMITTED as COMMITTED_CODE
 from kafkawire.offsets.lag_count import ended
 from kafkawire.offsets.share_fates import Held
 from kafkawire.records import Batch
-from kafkawire.share_groups.fates import ABORTED, DELETED, NO_RECORD, OPEN, RECORD, UNDECIDED, UNREAD
+from kafkawire.share_groups.record_fates import ABORTED, DELETED, NO_RECORD, OPEN, RECORD, UNDECIDED, UNREAD
 
 _WHAT = {ABORTED_CODE: ABORTED, COMMITTED_CODE: RECORD}
 

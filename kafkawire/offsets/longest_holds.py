@@ -38,7 +38,7 @@ class LongestHolds:
             holds before it do not count.
 
     Attributes:
-        read_to: the offset behind the last batch.
+        read_to: the offset after the last batch.
         newest: the newest timestamp of a batch, epoch milliseconds; -1 for none.
     """
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkawire.logdir.transaction_states import Outcomes
-from kafkawire.offsets.batch_runs import runs_of, runs_of_old
+from kafkawire.offsets.status_runs import runs_of, runs_of_old
 from kafkawire.offsets.statuses import COMPACTED, NO_REASON, UNREADABLE, Runs, Why
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import Batches
@@ -114,7 +114,7 @@ class OffsetWalk:
                     yield runs
 
     def _apart(self, item: Batches | Batch) -> Iterator[Batches | Batch]:
-        """Batches up to where a cleaner has been, and those behind."""
+        """Batches up to where a cleaner has been, and those after."""
         if isinstance(item, Batches):
             behind = item.base_offset > self._outcomes.cleaned_to
             first = int(behind.argmax())

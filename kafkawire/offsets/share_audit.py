@@ -14,7 +14,7 @@ from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.share_copies import STATE_TOPIC, TopicNames, begins_at_zero, state_records
 from kafkawire.offsets.share_explain import ShareExplained
 from kafkawire.offsets.share_rules import RULES, STANDING_RULES, STEP_RULES
-from kafkawire.offsets.share_rules.rule import DAMAGED, ShareStep
+from kafkawire.offsets.share_rules.share_rule import DAMAGED, ShareStep
 from kafkawire.offsets.share_settings import share_settings
 from kafkawire.share_groups.fold import ShareFold, SharePartition, ShareRecord
 from kafkawire.transactions.answers import Placed, Tally

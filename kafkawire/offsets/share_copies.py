@@ -11,7 +11,7 @@ from kafkawire.offsets.group_records import GroupLog, mentions
 from kafkawire.offsets.group_view import topic_names
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.share_groups.fold import ShareFold, SharePartition, ShareRecord, Step
-from kafkawire.share_groups.history import ShareHistory
+from kafkawire.share_groups.removed_offsets import ShareHistory
 from kafkawire.share_groups.state_runs import Run
 from kafkawire.transactions.facts import ClusterMetadata
 

@@ -12,8 +12,8 @@ from kafkawire.offsets.share_fates import Held, Piece, ShareSummary, pieces
 from kafkawire.offsets.share_settings import ShareSettings
 from kafkawire.rows import DeadLetter, Row, RowOrigin, SharePartitionState, ShareRange, ShareStep
 from kafkawire.share_groups.delivery_states import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, delivery_state_name
-from kafkawire.share_groups.fates import Known
 from kafkawire.share_groups.fold import Step
+from kafkawire.share_groups.record_fates import Known
 
 #: What records never show.
 _ACQUIRED = (

@@ -13,7 +13,18 @@ from kafkawire.offsets.dead_letters import DeadLetterCauses
 from kafkawire.offsets.statuses import ABORT, COMMIT, COMPACTED, CONTROL, TRUNCATED, UNREADABLE, Runs
 from kafkawire.offsets.statuses import DELETED as DELETED_CODE
 from kafkawire.rows import RowOrigin, ShareRange, ShareTotal
-from kafkawire.share_groups.fates import ABORTED, DELETED, NO_RECORD, OPEN, RECORD, UNDECIDED, UNREAD, Fate, Known, fate
+from kafkawire.share_groups.record_fates import (
+    ABORTED,
+    DELETED,
+    NO_RECORD,
+    OPEN,
+    RECORD,
+    UNDECIDED,
+    UNREAD,
+    Fate,
+    Known,
+    fate,
+)
 from kafkawire.share_groups.state_runs import Run
 
 _HELD = {

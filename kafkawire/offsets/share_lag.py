@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kafkawire.offsets.lag_row import retention
 from kafkawire.offsets.share_explain import ShareExplained
 from kafkawire.rows import Lag, LagCount
-from kafkawire.share_groups.fates import ABORTED, NO_RECORD, OPEN, RECORD, UNDECIDED
+from kafkawire.share_groups.record_fates import ABORTED, NO_RECORD, OPEN, RECORD, UNDECIDED
 
 #: Statuses of records that the group has not finished with.
 _UNFINISHED = frozenset({"available", "archiving", "unknown"})

@@ -15,8 +15,8 @@ from kafkawire.logdir.tiers import COPY_FINISHED, segment_id
 from kafkawire.logdir.transaction_states import STATES
 from kafkawire.offsets.coordinator_story import CoordinatorStory
 from kafkawire.offsets.lineage import tier_copies
+from kafkawire.offsets.offset_summary import ranges
 from kafkawire.offsets.replica import Replica, replicas
-from kafkawire.offsets.summary import ranges
 from kafkawire.records import Batch, Control, Damage
 from kafkawire.records.columns import HEADERS_WINDOW, Batches
 from kafkawire.records.control import MALFORMED
@@ -193,7 +193,7 @@ def _of_batch(
 
 
 def _transaction(replica: Replica, batch: Batch, offset: int) -> tuple[TransactionStory, list[DamageRow]]:
-    """The transaction that an offset's batch is part of, from its first batch to its marker; and the damage behind the
+    """The transaction that an offset's batch is part of, from its first batch to its marker; and the damage after the
     producer's marker before it, which may hide some of its batches."""
     span = replica.span
     one = TransactionStory(

@@ -16,10 +16,10 @@ from typing import Any, BinaryIO, TypeVar
 from kafkawire.client.transport.config import Config
 from kafkawire.errors import KafkaWireError
 from kafkawire.messages import REGISTRY
+from kafkawire.proxy.broker_login import log_in
 from kafkawire.proxy.faults import Fault, Faults
 from kafkawire.proxy.filters import Filters
 from kafkawire.proxy.holding import Held
-from kafkawire.proxy.login import log_in
 from kafkawire.proxy.recording import Recording
 from kafkawire.proxy.relay import DroppedError, Relay, Streams, pass_bytes
 from kafkawire.visit import Endpoint

@@ -26,7 +26,7 @@ from kafkawire.records.source import Source, WatchedSource
 #: How many bytes are checksummed for proofs, at most, per byte that was walked over.
 _PROOF_FACTOR = 16
 #: How many bytes are searched for a batch, or compared with zeros, in one go: few at first, since the next batch may be
-#: close and more damage behind it, then twice as many each time.
+#: close and more damage after it, then twice as many each time.
 _SMALLEST = 1 << 10
 _SEARCHED = 1 << 18
 _WINDOW = 1 << 20

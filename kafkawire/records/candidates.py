@@ -46,7 +46,7 @@ def search(window: bytes, count: int, left: int, longest: int) -> list[tuple[int
     Args:
         window, count, left, longest: as of `candidates`.
     """
-    # Zeros behind the end: a message of magic 0 can be shorter than a header of magic 2.
+    # Zeros after the end: a message of magic 0 can be shorter than a header of magic 2.
     data = window + bytes(REACH)
     last = min(count, len(window))
     found = []

@@ -12,7 +12,7 @@ class ColumnEngine(Protocol):
     """The functions of both engines. An engine gives no reason for a refusal; the readers of objects do."""
 
     def scan_batches(self, data: Bytes, stop: int, check_crc: bool, max_batch_bytes: int, /) -> Columns:
-        """The headers of the batches that begin before `stop`, one behind the other from the start of `data` on, up to
+        """The headers of the batches that begin before `stop`, one after the other from the start of `data` on, up to
         the first that does not lie whole in `data` or that `records.read` would not take for a batch.
 
         Args:

@@ -59,7 +59,7 @@ _KEPT = 31 << 20
 
 
 class Batches(msgspec.Struct, frozen=True, eq=False):
-    """Batches of magic 2 that lie one behind the other: an array a header field, an element a batch.
+    """Batches of magic 2 that lie one after the other: an array a header field, an element a batch.
 
     Attributes:
         origin: byte offset in the source at which `data` begins. `data`: all bytes of the batches.
@@ -154,7 +154,7 @@ class Records(msgspec.Struct, frozen=True, eq=False):
     """Records of some of the batches in `batches`: an array a field, an element a record.
 
     Positions are places in `data`: the batches' own bytes, or, where some of them are compressed, their records one
-    behind the other; without the native engine, copies of keys, values and headers. A length of -1 is null.
+    after the other; without the native engine, copies of keys, values and headers. A length of -1 is null.
 
     Attributes:
         damage: the batches whose records could not be read (`bad_records`); the records before the malformed one are
@@ -192,25 +192,25 @@ class Records(msgspec.Struct, frozen=True, eq=False):
         Raises:
             ValueError: keys or values of more than 2^31 bytes in one piece.
         """
-        from kafkawire.records.arrow import record_batch
+        from kafkawire.records.record_arrays import record_batch
 
         return record_batch(self)
 
     def arrow_keys(self) -> Any:
         """The keys as an Arrow binary array."""
-        from kafkawire.records.arrow import binary
+        from kafkawire.records.record_arrays import binary
 
         return binary(self.data, self.key_start, self.key_length)
 
     def arrow_values(self) -> Any:
         """The values as an Arrow binary array."""
-        from kafkawire.records.arrow import binary
+        from kafkawire.records.record_arrays import binary
 
         return binary(self.data, self.value_start, self.value_length)
 
     def arrow_headers(self) -> Any:
         """The headers as an Arrow list a record; their keys are bytes."""
-        from kafkawire.records.arrow import binary, headers
+        from kafkawire.records.record_arrays import binary, headers
 
         keys = binary(self.data, self.header_key_start, self.header_key_length)
         values = binary(self.data, self.header_value_start, self.header_value_length)

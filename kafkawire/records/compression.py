@@ -109,7 +109,7 @@ def compress(codec: str, data: bytes, *, broken_header_checksum: bool = False) -
 
 
 def _decompress_gzip(data: Buffer, limit: int) -> Buffer:
-    """Member after member (`java.util.zip.GZIPInputStream`): bytes behind one that are no member's header end them."""
+    """Member after member (`java.util.zip.GZIPInputStream`): bytes after one that are no member's header end them."""
     out = bytearray()
     at = 0
     while True:

@@ -76,7 +76,7 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
 
 
 class MessageFormat(msgspec.Struct, frozen=True, gc=False):
-    """How a key or a value holds a message: in one version, or behind an int16 with its version (`version` is None)."""
+    """How a key or a value holds a message: in one version, or after an int16 with its version (`version` is None)."""
 
     message: type[Message]
     version: int | None
@@ -101,7 +101,7 @@ class RecordMessages(msgspec.Struct, frozen=True, gc=False):
 
 
 def decode(message: type[Message], data: bytes, version: int, offset: int) -> Decoded:
-    """The message that begins at `offset`. Bytes behind it are ignored, as by Kafka's own readers.
+    """The message that begins at `offset`. Bytes after it are ignored, as by Kafka's own readers.
 
     Args:
         message: its class.

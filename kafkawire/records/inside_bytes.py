@@ -109,7 +109,7 @@ class Format(msgspec.Struct, frozen=True, gc=False):
     """How a content is read: data, which emitters of readers in other languages have, too.
 
     Attributes:
-        how: `int16`, a message behind its version; `int32`, a message whose first field is its version; `version`, a
+        how: `int16`, a message after its version; `int32`, a message whose first field is its version; `version`, a
             message of `version`; `first`, the first of `formats` that takes all of the bytes; `text`; `address`; or
             `none`, it is not decoded.
         name: of the message, or of the content.
@@ -161,7 +161,7 @@ def _first(format: Format, data: bytes) -> Found:
 
 
 def _message(format: Format, data: bytes, version: int, offset: int) -> Found:
-    """The message at `offset`. Bytes behind it are a note."""
+    """The message at `offset`. Bytes after it are a note."""
     name = format.name
     cls = _class(name)
     known = cls.spec.valid_versions

@@ -168,7 +168,7 @@ def _fields(data: Buffer, at: int, end: int, position: int, index: int) -> tuple
 
 
 def _key_and_value(data: memoryview, at: int, end: int) -> tuple[memoryview | None, memoryview | None]:
-    """Bytes behind the value are ignored, as by Kafka."""
+    """Bytes after the value are ignored, as by Kafka."""
     fields: list[memoryview | None] = []
     start = at + KEY_AT[data[at + MAGIC_AT]]
     for name in ("key", "value"):

@@ -13,7 +13,7 @@ from kafkawire.records.header import HEADER
 
 #: A marker as brokers write it: one record without timestamp delta or headers, key (0, type), value (0, epoch).
 _MARKER = bytes((32, 0, 0, 0, 8, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0))
-#: Its first eight bytes; the next four, without the bit of the type; behind them are the epoch and a zero.
+#: Its first eight bytes; the next four, without the bit of the type; after them are the epoch and a zero.
 _HEAD, _TAIL = np.frombuffer(_MARKER, "<u8", 1)[0], np.frombuffer(_MARKER, "<u4", 1, 8)[0]
 _NOT_TYPE = np.uint64(0xFFFFFFFE)
 

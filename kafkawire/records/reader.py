@@ -30,7 +30,7 @@ def read(
 
     Args:
         start: the beginning of a batch (see `find_batch`).
-        end: only what begins before it; a batch may end behind it.
+        end: only what begins before it; a batch may end after it.
         check_crc: compare every batch's checksum. Without it, a batch is believed by its length, nothing but headers is
             looked at, and wrappers of magic 0 and 1 are not `measured`.
         check_offsets: a batch needs an offset that a log may have. Producers may send any: the broker assigns them.

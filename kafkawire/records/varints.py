@@ -14,7 +14,7 @@ def wrap64(number: int) -> int:
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """An int of at most 5 bytes, and the position behind it. IndexError at the end of the data."""
+    """An int of at most 5 bytes, and the position after it. IndexError at the end of the data."""
     first = data[position]
     if first >= 128 and (second := data[position + 1]) < 128:  # two bytes: the lengths of most records
         number = (first & 127) | (second << 7)
@@ -23,7 +23,7 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
-    """A long of at most 10 bytes, and the position behind it. IndexError at the end of the data."""
+    """A long of at most 10 bytes, and the position after it. IndexError at the end of the data."""
     return _read(data, position, 10, 0xFFFFFFFFFFFFFFFF)
 
 

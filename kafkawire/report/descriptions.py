@@ -163,7 +163,7 @@ def with_spaces(name: str) -> str:
 
 
 def waiting_offsets(finding: Finding) -> int:
-    """The number of offsets behind this transaction that read_committed consumers wait for."""
+    """The number of offsets after this transaction that read_committed consumers wait for."""
     stable, high = finding.last_stable_offset, finding.high_watermark
     return high - stable if finding.blocked and stable is not None and high is not None else 0
 

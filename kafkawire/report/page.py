@@ -60,7 +60,7 @@ class Member(msgspec.Struct, frozen=True):
     """A finding in a section.
 
     Attributes:
-        waiting: number of offsets behind it that readers wait for.
+        waiting: number of offsets after it that readers wait for.
         command: the command to run; None if there is none.
         advice: why to run the command, or why there is none.
         impact: sentences on what it holds back, and what an abort would hide. `cause`: on why it happened.
@@ -83,7 +83,7 @@ class Card(msgspec.Struct, frozen=True):
     Attributes:
         anchor: the HTML id of its section.
         members: the findings, the most severe first.
-        waiting: number of offsets behind them that readers wait for.
+        waiting: number of offsets after them that readers wait for.
         explained: whether this is the first section of its reason, which says what it means.
     """
 

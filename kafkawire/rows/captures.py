@@ -25,7 +25,7 @@ class Exchange(Row, frozen=True, kw_only=True):
         packet, response_packet: number of the packet with the frame's first byte, from 1.
         errors: number of occurrences of each error code in the response except NONE, by its name.
         problem: what could not be decoded, and why. The bodies then end at the fault: what follows has its defaults.
-        note: what is unusual and no problem: bytes behind a message, which brokers and clients pass over.
+        note: what is unusual and no problem: bytes after a message, which brokers and clients pass over.
         request, response: the bodies in the JSON form of Kafka's `*JsonConverter`, if bodies were requested; what is
             inside of bytes is beside them, at the field's name and `Decoded`.
     """

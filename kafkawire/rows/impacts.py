@@ -9,7 +9,7 @@ class OffsetRange(Row, frozen=True, kw_only=True):
     """A range of offsets, and how much is in it.
 
     Attributes:
-        start_offset, end_offset: the first offset, and the one behind the last.
+        start_offset, end_offset: the first offset, and the one after the last.
         records: number of data records (no markers) that are in it; None if it is not known.
         bytes: bytes of its batches, as they are stored; None if they are not known.
         estimated: whether `records` and `bytes` are estimates: not all of the range was read.

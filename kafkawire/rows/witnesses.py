@@ -138,7 +138,7 @@ class DeliveryAnomaly(BatchEvidence, frozen=True, kw_only=True):
 
 
 class OrderAnomaly(BatchEvidence, frozen=True, kw_only=True):
-    """A batch of an idempotent producer that a copy holds behind one that the producer sent later.
+    """A batch of an idempotent producer that a copy holds after one that the producer sent later.
 
     Attributes:
         name: out_of_order.
@@ -241,7 +241,7 @@ class CommitAnomaly(Row, frozen=True, kw_only=True):
     """A committed offset for which a promise is broken, and the evidence.
 
     Attributes:
-        name: undelivered (committed past records that the group was not given), gap (a consumer went on behind records
+        name: undelivered (committed past records that the group was not given), gap (a consumer went on after records
             that the group was not given, and committed past them), aborted_though_committed (the offset's transaction
             was committed, and the group's log has it aborted), committed_though_aborted, or aborted_offset_read (a
             consumer was given an offset that was committed in an aborted transaction only).

@@ -305,7 +305,7 @@ def _api_key(name: str) -> int:
 
 
 def _body(message: Any, kind: str, version: int | None, frame: bytes, note: str | None) -> memoryview | None:
-    """The bytes of a frame's body; without those behind it, of which a note tells. None where it has no header."""
+    """The bytes of a frame's body; without those after it, of which a note tells. None where it has no header."""
     assert version is not None
     try:
         if kind == "request":

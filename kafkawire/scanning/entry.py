@@ -77,7 +77,7 @@ def scan(
         show_secrets: credentials, tokens and passwords, in `__cluster_metadata` and in bodies, as they are.
         tier_keys: files with the RSA private keys (PEM) of an encrypted tier.
         batch_size: most rows of a batch.
-        errors: "raise" raises `errors.ScanError` behind the last row where places could not be read; "collect" leaves
+        errors: "raise" raises `errors.ScanError` after the last row where places could not be read; "collect" leaves
             them in `Scan.problems`.
 
     Raises:

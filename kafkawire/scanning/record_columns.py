@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 
 from kafkawire.logdir.transaction_states import STATES
 from kafkawire.records.array_types import Int8
-from kafkawire.records.arrow import text_headers
 from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.columns import Records
 from kafkawire.records.compression import CODEC_NAMES
 from kafkawire.records.control import CONTROL_TYPES, EMPTY, MALFORMED
 from kafkawire.records.control_columns import Controls
 from kafkawire.records.decoded_message import MessageFormat, RecordMessages
+from kafkawire.records.record_arrays import text_headers
 from kafkawire.records.record_table import COLUMNS, CONTROL_COLUMNS, Validity, Values
 from kafkawire.rows.arrow import arrow_text
 from kafkawire.wire.columns import decode_structs, shape

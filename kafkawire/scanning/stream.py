@@ -14,7 +14,7 @@ from kafkawire.rows import DamageRow, RowOrigin
 if TYPE_CHECKING:
     from polars import LazyFrame
 
-#: What happens to places that cannot be read: an exception behind the last row, or nothing but `Scan.problems`.
+#: What happens to places that cannot be read: an exception after the last row, or nothing but `Scan.problems`.
 Errors = Literal["raise", "collect"]
 #: Problems that are kept.
 MOST_PROBLEMS = 1000
@@ -88,7 +88,7 @@ class Scan:
         """The rows as Arrow batches.
 
         Raises:
-            ScanError: behind the last batch, places could not be read (unless `errors` is "collect").
+            ScanError: after the last batch, places could not be read (unless `errors` is "collect").
         """
         return self._read(self._source)
 

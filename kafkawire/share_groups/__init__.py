@@ -3,7 +3,7 @@
 - `delivery_states`: the names of states, of brokers' numbers
 - `state_runs`: runs of offsets in one state, and how two are combined
 - `fold`: records, in the order of the log, to the state of each group in each partition
-- `fates`: the state beside the offsets of the partition: what became of each
+- `record_fates`: the state beside the offsets of the partition: what became of each
 - `rules`: what must hold of every record, a file each
 """
 

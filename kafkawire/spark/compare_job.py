@@ -29,11 +29,11 @@ from kafkawire.spark.jobs import Progress, job, kept
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.task_sizing import TaskLimits, by_task
 from kafkawire.witness.compared_rows import ComparedRows, CopyNote
-from kafkawire.witness.comparison import SAME, Run, Side
 from kafkawire.witness.copies import CopyComparison, both_ways
+from kafkawire.witness.copy_comparison import SAME, Run, Side
 from kafkawire.witness.exchange_rows import Place
 from kafkawire.witness.held import HELD, CopyOfPartition
-from kafkawire.witness.lake_tables import LakeTable
+from kafkawire.witness.lake_copies import LakeTable
 from kafkawire.witness.range_comparison import Windows, digests, parts, window
 
 if TYPE_CHECKING:

@@ -111,7 +111,7 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def narrow_rows(spark: SparkSession) -> Iterator[None]:
-    """For workers that take rows of few bytes. Where the bytes of an Arrow batch are limited, Spark adds them up behind
+    """For workers that take rows of few bytes. Where the bytes of an Arrow batch are limited, Spark adds them up after
     each row, which takes half of the job's time; the number of rows is limited in any case."""
     before = spark.conf.get(_BATCH_BYTES, None)
     spark.conf.set(_BATCH_BYTES, _UNLIMITED)

@@ -83,7 +83,7 @@ def append(
             `subscribe`, `subscribePattern`, `assign`: as for `kafka_segment`; without `subscribe` or `assign`, internal
             topics are left out.
             `startingOffsets`: JSON, `{"orders":{"0":23}}`: where these partitions go on, not before what the table has:
-            behind what is held, or in a table whose history no longer has the progress.
+            after what is held, or in a table whose history no longer has the progress.
             `highWatermark`: `true` (default) reads up to the high watermark that brokers write every 5 s; `false` to
             the end of the files, where brokers may still replace records.
             `maxPartBytes`: bytes of a segment that a task reads, `32m` by default.

@@ -30,7 +30,7 @@ class Scanned(NamedTuple):
     """A part of a segment.
 
     Attributes:
-        stop: the position behind its last batch; 0 without a batch.
+        stop: the position after its last batch; 0 without a batch.
         base: the offset at which the segment begins, of the first part of a segment where a cleaner has been: where
             offsets are missing before it, a segment may be missing.
         ongoing: the transactions that were open there, by the segment's snapshot; None: there is none.

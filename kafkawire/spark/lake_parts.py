@@ -107,7 +107,7 @@ class _SegmentPart(NamedTuple):
 
     Attributes:
         number, of: which of how many parts of the segment.
-        begin, end: its first byte, and the one behind its last, once they are known; `anchor`: the batch there.
+        begin, end: its first byte, and the one after its last, once they are known; `anchor`: the batch there.
     """
 
     file: LogFile

@@ -54,7 +54,7 @@ class LogPoints:
         self._hints: dict[str, list[Point]] = {}
 
     def find(self, file: LogFile, *, before: int | None = None, until: int | None = None) -> Point:
-        """The place behind the last whole batch that ends below these bounds.
+        """The place after the last whole batch that ends below these bounds.
 
         Args:
             before: an offset: no further than to the batch that has it, or the first after it.
@@ -76,7 +76,7 @@ class LogPoints:
         return found
 
     def before(self, replica: Partition, offset: int) -> Point | None:
-        """The place behind the last batch before an offset; None where there is none.
+        """The place after the last batch before an offset; None where there is none.
 
         Raises:
             OSError: a file cannot be read.
@@ -119,7 +119,7 @@ class LogPoints:
 
 
 def _walked(source: FileSource, point: Point, begin: int, before: int | None, until: int | None) -> Point:
-    """The place behind the batches from `begin` on that end below the bounds; `point`: where there are none."""
+    """The place after the batches from `begin` on that end below the bounds; `point`: where there are none."""
     stop = None if until is None else until + 1
     for item in columns.batches(source, start=begin, end=stop, check_crc=False, window=_WINDOW):
         if isinstance(item, Damage):

@@ -40,7 +40,7 @@ from kafkawire.transactions.auditing.local_audit import to_read
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.checks.answer_rows import capped
 from kafkawire.transactions.checks.tier_copies import tier_answers
-from kafkawire.transactions.coordinator.decided import Decided
+from kafkawire.transactions.coordinator.packed_decisions import Decided
 from kafkawire.transactions.failed_reading import ReadingError, reason_of
 from kafkawire.transactions.parts.part_columns import decode, encode
 from kafkawire.transactions.parts.part_scan import PartTask
@@ -271,7 +271,7 @@ def _replayed(listed: Rows, roots: Roots, *, whole: bool, strict: bool) -> Itera
                 cluster,
                 settings._replace(partition=partition),
                 first,
-                of_replica,  # noqa: B031 (once, behind the first)
+                of_replica,  # noqa: B031 (once, after the first)
                 whole=whole,
             )
         except Exception as error:

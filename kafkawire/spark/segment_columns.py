@@ -16,10 +16,10 @@ from kafkawire.logdir import LogFile
 from kafkawire.logdir.transaction_states import STATES
 from kafkawire.records import Batch, Record
 from kafkawire.records.array_types import Int8
-from kafkawire.records.arrow import text_headers
 from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.control_columns import Controls
+from kafkawire.records.record_arrays import text_headers
 from kafkawire.records.record_table import COLUMNS, Column, Values
 from kafkawire.rows.arrow import arrow_text
 

@@ -153,7 +153,7 @@ def _former(offset: Mapping[str, Any]) -> dict[str, _FormerPosition]:
         end = value[0] if isinstance(value, list) else value
         listed.setdefault(directory, []).append(_FormerPosition(int(name.removesuffix(".log")), int(end)))
     for directory, segments in listed.items():
-        # Segments behind the one that was being read had been read up to byte 0.
+        # Segments after the one that was being read had been read up to byte 0.
         found[directory] = max((one for one in segments if one.end), default=min(segments))
     return found
 

@@ -201,7 +201,7 @@ class SegmentReader(ItemReader[SegmentPart]):
                 yield SegmentPart(file, begin, until, offsets, view=view)
 
     def _part(self, part: SegmentPart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of a part, the damage in it behind what is around it."""
+        """The rows of a part, the damage in it after what is around it."""
         if part.problem is not None:
             yield from self._problem(part, part.problem, schema)
             return
@@ -330,7 +330,7 @@ def _chosen(rows: pa.RecordBatch, offset: Int64, offsets: RequestedRange) -> pa.
 
 
 def _beyond(part: SegmentPart, end: int) -> bool:
-    """Whether a part begins behind an offset, by two batches: the checksum of a batch does not cover its offset."""
+    """Whether a part begins after an offset, by two batches: the checksum of a batch does not cover its offset."""
     try:
         found = list(islice(part.file.batches(start=part.start, check_crc=False), 2))
     except OSError:

@@ -34,7 +34,7 @@ _REACH_S = 10
 _HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _IMAGE = "spark.kubernetes.container.image"
 _PYTHON = "spark.pyspark.python"
-#: Of Connect, which shows the server's Java trace behind each error.
+#: Of Connect, which shows the server's Java trace after each error.
 _SERVER_TRACE = "spark.sql.connect.serverStacktrace.enabled"
 
 SETTINGS = {

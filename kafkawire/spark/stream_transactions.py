@@ -43,7 +43,7 @@ class StreamTransactions:
         self._scans: dict[str, _Scan] = {}
 
     def outcomes(self, replica: Partition, position: int) -> Outcomes | None:
-        """The outcomes of a log from a position on; None where headers behind it do not tell all: damage, missing
+        """The outcomes of a log from a position on; None where headers after it do not tell all: damage, missing
         offsets, batches of magic 0 and 1.
 
         Args:

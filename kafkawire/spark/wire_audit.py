@@ -40,7 +40,7 @@ from kafkawire.spark.task_sizing import Rows, by_task
 from kafkawire.spark.worker_tables import for_driver
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.auditing.replica_facts import ReplicaFacts
-from kafkawire.transactions.coordinator.decided import Decided
+from kafkawire.transactions.coordinator.packed_decisions import Decided
 from kafkawire.transactions.verdict.cluster_facts import ClusterFacts
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from kafkawire.testing.state.group_requests import GroupRequests
 from kafkawire.testing.state.log_requests import LogRequests
 from kafkawire.testing.state.logins import Logins
 from kafkawire.testing.state.nodes import GROUP, TRANSACTION, Nodes
-from kafkawire.testing.state.partition_log import PartitionLog
+from kafkawire.testing.state.stored_partition import PartitionLog
 from kafkawire.testing.state.topics import Topics
 from kafkawire.testing.state.transactions import Transactions
 from kafkawire.wire.message import Message

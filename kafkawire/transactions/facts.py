@@ -48,7 +48,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A segment file, read to its end.
 
     Attributes:
-        base_offset: from the file's name. `first_offset`: of its first batch. `end_offset`: one behind its last offset,
+        base_offset: from the file's name. `first_offset`: of its first batch. `end_offset`: one after its last offset,
             `base_offset` where it is empty.
         leader_epoch: the highest in it, -1 for none.
         transactional: number of batches of transactions, markers included.
@@ -95,7 +95,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
         producer_epoch: of its last batch.
         coordinator_epoch: of the producer's last marker in the partition; None where there is none.
         written_after: the newest timestamp (the broker's clock) of the markers before its last batch.
-        written_by: the first time on or behind its last batch at which the broker appended something (a marker, or
+        written_by: the first time on or after its last batch at which the broker appended something (a marker, or
             data with LogAppendTime), by its clock: by then it was in the log. None where nothing shows that.
         marked_at: timestamp (the broker's clock) of the producer's last marker before it; None where none is known.
         first_timestamp, batches: of its first batch, and their number; -1 where they are not known: a `.snapshot` or a
@@ -194,7 +194,7 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A replica of a partition, as far as it was copied.
 
     Attributes:
-        log_start: below it the log is gone (segments deleted, or records by request). `log_end`: one behind the last.
+        log_start: below it the log is gone (segments deleted, or records by request). `log_end`: one after the last.
         segments_start: first offset of its segments, those in a tier included.
         high_watermark: from `replication-offset-checkpoint`; None where it is not known.
         gap: the last range of offsets that could not be read; None where nothing is missing from somewhere on.
@@ -387,7 +387,7 @@ class UnassignedProducerId(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         offset, timestamp: of its last batch or marker.
-        in_use_by: the time of a marker at that offset or behind it, by the broker's clock: it was in use until then.
+        in_use_by: the time of a marker at that offset or after it, by the broker's clock: it was in use until then.
             None where no marker follows: what clients stamp proves nothing.
     """
 

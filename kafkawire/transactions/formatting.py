@@ -42,7 +42,7 @@ def some(names: Sequence[str], most: int) -> str:
 
 
 def named(noun: str, names: Sequence[str], most: int = 5) -> str:
-    """Names behind their noun: `broker 1`, `brokers 1, 2`.
+    """Names after their noun: `broker 1`, `brokers 1, 2`.
 
     Args:
         noun: in the singular. `most`: number of names that are listed.

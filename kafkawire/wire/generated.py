@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kafkawire.wire.values import Input
 
 T = TypeVar("T")
-#: Buffer, position and version -> the message and the position behind it.
+#: Buffer, position and version -> the message and the position after it.
 Decode = Callable[[Buffer, int, int], tuple[Any, int]]
 #: Writes a message in a version.
 Encode = Callable[[Any, write.Append, int], None]

@@ -111,7 +111,7 @@ class Decoder:
         )
 
     def need(self, size: int, what: str) -> int:
-        """The position, after making sure that `size` bytes are there; moves behind them."""
+        """The position, after making sure that `size` bytes are there; moves after them."""
         start, left = self.position, self.end - self.position
         if size > left:
             self._fail(start, f"{size} byte{'s' * (size != 1)} of {what}", f"{left} before the end")

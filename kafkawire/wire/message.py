@@ -114,7 +114,7 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
             copy: False leaves bytes and records as memoryviews of `data`.
 
         Raises:
-            DecodeError: malformed or truncated bytes, or bytes behind the message.
+            DecodeError: malformed or truncated bytes, or bytes after the message.
             UnsupportedVersionError: the message does not have the version.
             ValueError: `offset` lies outside the data.
         """
@@ -125,7 +125,7 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     def decode_from(
         cls, data: Input, version: int, *, offset: int = 0, strict: bool = False, copy: bool = True
     ) -> tuple[Self, int]:
-        """The message that begins at `offset`, and the offset behind it; what follows is not looked at.
+        """The message that begins at `offset`, and the offset after it; what follows is not looked at.
 
         Args:
             data, version, offset, strict, copy: as of `decode`.
@@ -173,7 +173,7 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
     @classmethod
     def decode_prefixed(cls, data: Input, *, strict: bool = False, copy: bool = True) -> tuple[Self, int]:
-        """The message behind its int16 prefix, and its version.
+        """The message after its int16 prefix, and its version.
 
         Coordinator records, control records and `AbortedTxn` begin with an int16: the message's version, but on
         coordinator keys the api key (their version is the message's only one).
@@ -225,7 +225,7 @@ class Engine(Protocol):
     def decode_from(
         self, data: Input, version: int, offset: int, strict: bool, copy: bool, /
     ) -> tuple[Any, int] | None:
-        """The message that begins at `offset`, and the offset behind it.
+        """The message that begins at `offset`, and the offset after it.
 
         Args:
             data, version, offset, strict, copy: as of `Message.decode`.

@@ -1,8 +1,8 @@
 """Readers: bytes -> values. The functions that generated decoders call.
 
 Every reader takes the buffer (`bytes`, or a `memoryview` of bytes) and a position, and returns the value and the
-position behind it; those of structs take the version, too. Readers are fast and do not describe
-errors: on bytes they cannot read they raise one of `FAILURES`, or return a position behind the buffer's end; the caller
+position after it; those of structs take the version, too. Readers are fast and do not describe
+errors: on bytes they cannot read they raise one of `FAILURES`, or return a position after the buffer's end; the caller
 then replays the bytes in the interpreter, which describes the error. What they accept is what Kafka's
 `ByteBufferAccessor` and generated `read()` accept.
 """
@@ -20,7 +20,7 @@ from kafkawire.wire.values import ZERO_UUID, Buffer
 
 T = TypeVar("T")
 Reader = Callable[[Buffer, int], tuple[T, int]]
-#: The elements of an array, and the position behind them.
+#: The elements of an array, and the position after them.
 Elements = tuple[tuple[T, ...], int]
 #: Reads structs of a version.
 StructReader = Callable[[Buffer, int, int], tuple[T, int]]

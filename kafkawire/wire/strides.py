@@ -82,7 +82,7 @@ class _Shape(NamedTuple):
         size: its bytes.
         marks: offsets at which all elements must have the same byte, and which.
         unpack: what makes a row of numbers of each element.
-        defaults: the values of slots that the version does not carry, which are put behind each row.
+        defaults: the values of slots that the version does not carry, which are put after each row.
         uuids: the places of uuids in a row.
         slots: what takes the values of the slots, in their order, from a row.
         is_single: whether that is one value and no tuple of them.

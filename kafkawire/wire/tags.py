@@ -62,7 +62,7 @@ class Tags(dict[int, tuple[_Readers, _Writers]]):
 
 def read_tags(tags: Tags, b: Buffer, p: int, version: int) -> tuple[Any, ...]:
     """The tagged fields at `p`: the values of the class's own in the order of its slots, the unknown ones, the position
-    behind them.
+    after them.
 
     As Kafka does it, the size of a known field is skipped unread, order is free, and of a field given twice the later
     value counts.

@@ -23,8 +23,8 @@ try:
 except ImportError:
     raise MissingExtraError("kafkawire.witness", "arrow") from None
 
+from kafkawire.witness.batch_fates import FATES, Fate
 from kafkawire.witness.copies import MOST_DIFFERENCES, CopyComparison
 from kafkawire.witness.evidence import MOST_ANOMALIES, Witness
-from kafkawire.witness.fates import FATES, Fate
 
 __all__ = ["FATES", "MOST_ANOMALIES", "MOST_DIFFERENCES", "CopyComparison", "Fate", "Witness"]

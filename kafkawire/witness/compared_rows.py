@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kafkawire.offsets import Replica
 from kafkawire.rows import ComparedPartition, CopyDifference, DamageRow, MirroredOffset, Row
-from kafkawire.witness.comparison import NAMES, UNPROVEN, UNREADABLE, Side
+from kafkawire.witness.copy_comparison import NAMES, UNPROVEN, UNREADABLE, Side
 from kafkawire.witness.exchange_rows import Place
 from kafkawire.witness.held import segment_at, segments_of
 

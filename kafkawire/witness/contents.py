@@ -112,7 +112,7 @@ def _table() -> UInt32:
 
 @cache
 def _zeros(bit: int) -> npt.NDArray[np.uint32]:
-    """What 2 ** bit zero bytes behind it make of a checksum: a table for each of its four bytes."""
+    """What 2 ** bit zero bytes after it make of a checksum: a table for each of its four bytes."""
     if bit == 0:
         table, value = _table(), np.arange(256, dtype=np.uint32)
         low = [table, *(value << np.uint32(shift) for shift in (0, 8, 16))]
@@ -129,7 +129,7 @@ def _applied(tables: npt.NDArray[np.uint32], value: UInt32) -> UInt32:
 
 
 def _behind(checksum: UInt32, length: Int64) -> UInt32:
-    """What checksums become with this number of zero bytes behind each."""
+    """What checksums become with this number of zero bytes after each."""
     found = checksum.copy()
     for bit in range(_LENGTH_BITS):
         if not (length >> bit).any():

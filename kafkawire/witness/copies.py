@@ -12,10 +12,10 @@ from kafkawire.logdir import LogDirectory
 from kafkawire.offsets import Replica
 from kafkawire.rows import Row
 from kafkawire.witness.compared_rows import ComparedRows, CopyNote
-from kafkawire.witness.comparison import EXTRA, LOST, REPEATED, Run, Side, by_offsets, runs_of
+from kafkawire.witness.copy_comparison import EXTRA, LOST, REPEATED, Run, Side, by_offsets, runs_of
 from kafkawire.witness.exchange_rows import Place
 from kafkawire.witness.held import CopyOfPartition, copy_of, newest_first, segments_of
-from kafkawire.witness.lake_tables import LakeTable
+from kafkawire.witness.lake_copies import LakeTable
 from kafkawire.witness.mirror_offsets import MirrorOffsets
 from kafkawire.witness.record_order import by_order, ordered_records
 from kafkawire.witness.table_comparison import by_table

@@ -13,12 +13,12 @@ from kafkawire.capture.topic_names import TopicNames
 from kafkawire.logdir import LogDirectory
 from kafkawire.records.array_types import Int64
 from kafkawire.rows import Premise, Row, WitnessSummary
-from kafkawire.witness import fates
+from kafkawire.witness import batch_fates as fates
+from kafkawire.witness.batch_fates import FATES
+from kafkawire.witness.captured_decisions import DecidedTransactions
 from kafkawire.witness.commits import CommittedOffsets
-from kafkawire.witness.decided import DecidedTransactions
 from kafkawire.witness.ended import EndedTransactions, RegisteredPartitions
 from kafkawire.witness.exchange_rows import Place, Sources
-from kafkawire.witness.fates import FATES
 from kafkawire.witness.fetched import FetchedBatches
 from kafkawire.witness.group_log import GroupLogs
 from kafkawire.witness.held_side import DirectoryCopies, HeldSide, Identity

@@ -1,7 +1,7 @@
 """Whether a group was given what is below the offsets that it committed. Pure.
 
 Absence of a Fetch response proves nothing. That records were not given is shown by the consumer itself: it asks for
-them after the commit, or goes on behind them, and no request can be missing in between (`positions`).
+them after the commit, or goes on after them, and no request can be missing in between (`positions`).
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkawire.records.array_types import Bools, Int64
+from kafkawire.witness.batch_fates import ACKED, MAY_BE_HELD, REFUSED, UNANSWERED, UNREAD
 from kafkawire.witness.contents import UInt64, mixed
-from kafkawire.witness.fates import ACKED, MAY_BE_HELD, REFUSED, UNANSWERED, UNREAD
 from kafkawire.witness.packed_rows import Array, PackedRows
 
 

@@ -14,7 +14,7 @@ from kafkawire.offsets.group_records import GroupLog
 from kafkawire.rows import DamageRow
 from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from kafkawire.witness.decided import DecidedTransactions
+from kafkawire.witness.captured_decisions import DecidedTransactions
 from kafkawire.witness.exchange_rows import Place
 from kafkawire.witness.group_log import CONSUMER_OFFSETS, GroupLogs
 from kafkawire.witness.held import CopyOfPartition, copy_of, newest_first

@@ -9,7 +9,7 @@ import numpy as np
 from kafkawire.logdir.transaction_states import COMMITTED, NONE
 from kafkawire.offsets import statuses
 from kafkawire.records.array_types import Bools, Int8, Int64
-from kafkawire.witness import fates
+from kafkawire.witness import batch_fates as fates
 from kafkawire.witness.contents import NOT_COMPARABLE, UInt64
 from kafkawire.witness.grouping import among, identity
 from kafkawire.witness.held import CopyOfPartition
@@ -33,7 +33,7 @@ class Located(NamedTuple):
     """What a copy shows of each batch.
 
     Attributes:
-        seen: by the codes of `fates`. at: row in the copy's batches; -1: none. second: another one; -1: none.
+        seen: by the codes of `batch_fates`. at: row in the copy's batches; -1: none. second: another one; -1: none.
         unseen: number of the copy's batches that none of those sent is.
     """
 
@@ -260,7 +260,7 @@ def _after_a_reset(batches: PackedRows, rows: PackedRows, held: PackedRows, at: 
 
 
 def _later(sent: PackedRows, batches: PackedRows, rows: PackedRows, seen: Int8) -> Bools:
-    """Whether the copy is newer than the answer to each batch: it holds one that the same capture has behind it."""
+    """Whether the copy is newer than the answer to each batch: it holds one that the same capture has after it."""
     as_acknowledged = seen == fates.HELD
     files, packets = rows["file"][as_acknowledged], rows["packet"][as_acknowledged]
     newest = np.full(int(sent["file"].max(initial=0)) + 1, -1, np.int64)

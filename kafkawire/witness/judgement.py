@@ -10,9 +10,9 @@ from kafkawire.kafka_errors import error_name
 from kafkawire.logdir.transaction_states import STATES
 from kafkawire.records.array_types import Bools, Int8, Int64
 from kafkawire.rows import DeliveryAnomaly
-from kafkawire.witness import fates
+from kafkawire.witness import batch_fates as fates
+from kafkawire.witness.batch_fates import FATES, RESPONSES
 from kafkawire.witness.exchange_rows import Place, Rows, evidence_of
-from kafkawire.witness.fates import FATES, RESPONSES
 from kafkawire.witness.grouping import grouped
 from kafkawire.witness.held import HELD, CopyOfPartition
 from kafkawire.witness.join import locate
@@ -76,7 +76,7 @@ class Judgement:
 
     @property
     def fates(self) -> Int8:
-        """The fate of each batch, by the codes of `fates`."""
+        """The fate of each batch, by the codes of `batch_fates`."""
         found: Int8 = _FATE_OF[self.batches["response"], self._shown["seen"]]
         return found
 
@@ -84,7 +84,14 @@ class Judgement:
     def states(self) -> Int8:
         """The state of each batch's transaction; -1 of what is not held."""
         held = np.isin(
-            self.fates, (fates.F_HELD, fates.F_UNACKED, fates.F_TWICE, fates.F_ELSEWHERE, fates.F_REFUSED_HELD)
+            self.fates,
+            (
+                fates.F_HELD,
+                fates.F_UNACKED,
+                fates.F_TWICE,
+                fates.F_ELSEWHERE,
+                fates.F_REFUSED_HELD,
+            ),
         )
         return np.where(held, self._shown["state"], -1).astype(np.int8)
 
@@ -194,6 +201,7 @@ def _known(offset: int) -> int | None:
 
 
 _FATE_OF = np.array(
-    [[fates.fate_of(response, seen) for seen in range(fates.HELD + 1)] for response in range(len(RESPONSES))], np.int8
+    [[fates.fate_of(response, seen) for seen in range(fates.HELD + 1)] for response in range(len(RESPONSES))],
+    np.int8,
 )
 _ANOMALOUS = np.array([fate.anomaly for fate in FATES])

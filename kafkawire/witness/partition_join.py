@@ -10,8 +10,8 @@ import numpy as np
 
 from kafkawire.records.array_types import Int64
 from kafkawire.rows import Row
-from kafkawire.witness import fates
-from kafkawire.witness.decided import DecidedTransactions
+from kafkawire.witness import batch_fates as fates
+from kafkawire.witness.captured_decisions import DecidedTransactions
 from kafkawire.witness.exchange_rows import Place, Rows, Sources
 from kafkawire.witness.fetched import read_anomalies, readings
 from kafkawire.witness.group_judgement import GroupCounts

@@ -18,7 +18,7 @@ _HINT = "the state of the producer was lost, and its batches were appended again
 
 
 def out_of_order(rows: PackedRows, base: Int64) -> tuple[Int64, Int64]:
-    """Batches that are held behind one with a later sequence number of the same producer id and epoch; and those that
+    """Batches that are held after one with a later sequence number of the same producer id and epoch; and those that
     are held right before them. Sequence 0 is no batch that came late: a producer begins with it anew.
 
     Args:

@@ -21,8 +21,18 @@ from kafkawire.records import Damage, Record
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches, Records, records
 from kafkawire.rows import DamageRow
-from kafkawire.witness.comparison import BEFORE, BEHIND, COMPACTED, EXTRA, LOST, REORDERED, REPEATED, SAME, UNPROVEN
 from kafkawire.witness.contents import UInt64, mixed
+from kafkawire.witness.copy_comparison import (
+    BEFORE,
+    BEHIND,
+    COMPACTED,
+    EXTRA,
+    LOST,
+    REORDERED,
+    REPEATED,
+    SAME,
+    UNPROVEN,
+)
 
 
 class OrderedRecords(NamedTuple):
@@ -123,8 +133,8 @@ def digest_of(parts: Iterable[bytes | memoryview | None]) -> int:
 
 
 def by_order(one: OrderedRecords, other: OrderedRecords) -> tuple[Int8, Int8]:
-    """What each record of a copy is in the other, by the codes of `comparison`: of the first copy, then of the second,
-    which was made of the first."""
+    """What each record of a copy is in the other, by the codes of `copy_comparison`: of the first copy, then of the
+    second, which was made of the first."""
     a, b = (mixed(found.digest, _occurrence(found.digest)) for found in (one, other))
     order = np.argsort(b)
     place = np.minimum(np.searchsorted(b[order], a), max(len(b) - 1, 0))

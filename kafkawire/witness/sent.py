@@ -11,8 +11,8 @@ from kafkawire import records
 from kafkawire.capture import CapturedExchange
 from kafkawire.capture.kafka_fields import kafka_name
 from kafkawire.records.header import CODEC_MASK, MAGIC, TRANSACTIONAL
+from kafkawire.witness.batch_fates import ACKED, DUPLICATE_SEQUENCE_NUMBER, NO_ACKS, REFUSED, UNANSWERED, UNREAD
 from kafkawire.witness.exchange_rows import ORIGIN, ExchangeRows, Sources
-from kafkawire.witness.fates import ACKED, DUPLICATE_SEQUENCE_NUMBER, NO_ACKS, REFUSED, UNANSWERED, UNREAD
 
 PRODUCE = 0
 

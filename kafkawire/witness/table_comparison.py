@@ -6,7 +6,7 @@ import numpy as np
 
 from kafkawire.offsets import statuses
 from kafkawire.records.array_types import Int8
-from kafkawire.witness.comparison import (
+from kafkawire.witness.copy_comparison import (
     BEFORE,
     BEHIND,
     CHANGED,
@@ -21,7 +21,7 @@ from kafkawire.witness.comparison import (
     UNREADABLE,
 )
 from kafkawire.witness.held import CopyOfPartition
-from kafkawire.witness.lake_tables import TableRows
+from kafkawire.witness.lake_copies import TableRows
 from kafkawire.witness.record_order import OrderedRecords
 
 #: What a row of the table is whose offset has no record in the partition that consumers get, by the offset's status.
@@ -38,7 +38,7 @@ for _status, _kind in (
 
 
 def by_table(records: OrderedRecords, rows: TableRows, copy: CopyOfPartition, *, content: bool) -> tuple[Int8, Int8]:
-    """What each record is in the table, and each row of the table in the partition, by the codes of `comparison`.
+    """What each record is in the table, and each row of the table in the partition, by the codes of `copy_comparison`.
 
     Args:
         records: what read_committed consumers get. rows: of the table, by offset. copy: the partition.

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from kafkawire.kafka_errors import error_name
 from kafkawire.logdir.transaction_states import STATES
 from kafkawire.rows import FateTotal, Row
-from kafkawire.witness import fates
+from kafkawire.witness import batch_fates as fates
+from kafkawire.witness.batch_fates import FATES, REASONS, RESPONSES
 from kafkawire.witness.exchange_rows import Place
-from kafkawire.witness.fates import FATES, REASONS, RESPONSES
 from kafkawire.witness.fetched import READINGS, ReadCounts
 from kafkawire.witness.group_judgement import commit_reason, commit_rows
 from kafkawire.witness.judgement import Key

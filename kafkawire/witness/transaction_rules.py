@@ -12,7 +12,7 @@ from kafkawire.logdir.transaction_states import ABORTED, COMMITTED, OPEN, STATES
 from kafkawire.records.array_types import Bools, Int8, Int64
 from kafkawire.rows import TransactionAnomaly, TransactionTotal
 from kafkawire.transactions.coordinator.coordinator_rules import MAX_EPOCH
-from kafkawire.witness.decided import DecidedTransactions
+from kafkawire.witness.captured_decisions import DecidedTransactions
 from kafkawire.witness.ended import ended_as, producer_keys
 from kafkawire.witness.exchange_rows import Place, Rows, Sources, evidence_of
 from kafkawire.witness.held import CopyOfPartition

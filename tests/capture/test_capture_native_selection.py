@@ -15,10 +15,10 @@ import kafkawire
 from kafkawire import capture, records
 from kafkawire.capture import CapturedExchange, Exchanges, ExchangeSelection, read_packets
 from kafkawire.capture.exchange import ReadOptions
+from kafkawire.capture.exchange_selection import Selector
 from kafkawire.capture.named_entities import NamedEntities, name_codes
 from kafkawire.capture.producer_overlaps import producer_codes
 from kafkawire.capture.reader import read_with
-from kafkawire.capture.selection import Selector
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.messages import REGISTRY, FetchRequest, FetchResponse, MetadataRequest, MetadataResponse
 from kafkawire.messages.fetch_request import FetchTopic

@@ -13,7 +13,7 @@ import pytest
 
 from kafkawire import capture
 from kafkawire.capture import CapturedExchange, ExchangeSelection
-from kafkawire.capture.selection import Selector
+from kafkawire.capture.exchange_selection import Selector
 from kafkawire.messages import (
     FetchRequest,
     FetchResponse,

@@ -21,7 +21,7 @@ from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionD
 from kafkawire.messages.list_transactions_response import TransactionState as Listed
 from kafkawire.records import Batch
 from kafkawire.testing import MockBroker
-from kafkawire.testing.state.partition_log import PartitionLog, Stored
+from kafkawire.testing.state.stored_partition import PartitionLog, Stored
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, replica_facts
 from kafkawire.transactions.coordinator.coordinator_log import coordinator_records, registration
 from kafkawire.transactions.coordinator.coordinator_rules import state_name

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kafkawire import logdir, offsets, rows
 from kafkawire.logdir import Outcomes, Partition, View, outcomes_of
-from kafkawire.logdir.arrow_columns import columns_of
+from kafkawire.logdir.segment_arrays import columns_of
 from kafkawire.logdir.splits import pieces, ranges
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records import Damage, Record, build

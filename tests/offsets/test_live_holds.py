@@ -7,7 +7,7 @@ from kafkawire.offsets.live_holds import LiveHolds
 from kafkawire.offsets.replica import replicas
 from kafkawire.offsets.share_fates import held
 from kafkawire.records import Batch
-from kafkawire.share_groups.fates import UNREAD
+from kafkawire.share_groups.record_fates import UNREAD
 from tools.recordings.archive import unpacked
 
 

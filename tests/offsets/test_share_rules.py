@@ -23,7 +23,7 @@ from kafkawire.offsets.share_rules import (
     share_committed_only,
     share_dead_letter_once,
 )
-from kafkawire.offsets.share_rules.rule import BEGIN, Fault, ShareStep, StandingRule, StepRule
+from kafkawire.offsets.share_rules.share_rule import BEGIN, Fault, ShareStep, StandingRule, StepRule
 from kafkawire.offsets.share_settings import ShareSettings
 from kafkawire.share_groups import ShareFold, SharePartition, ShareRecord
 from kafkawire.transactions.answers import Tally

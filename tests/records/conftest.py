@@ -19,7 +19,7 @@ RELEASE = "4.4.0"
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Each engine in turn, as the one in use."""
     monkeypatch.setattr(columns, "engine", request.param)
-    monkeypatch.setattr("kafkawire.records.arrow.engine", request.param)
+    monkeypatch.setattr("kafkawire.records.record_arrays.engine", request.param)
     return request.param
 
 

@@ -21,8 +21,8 @@ from kafkawire.share_groups import (
     ShareRecord,
     delivery_state_name,
 )
-from kafkawire.share_groups.fates import Fate, Known, fate
-from kafkawire.share_groups.history import ShareHistory
+from kafkawire.share_groups.record_fates import Fate, Known, fate
+from kafkawire.share_groups.removed_offsets import ShareHistory
 
 KEY = SharePartition("workers", UUID(int=7), 0)
 Batch = tuple[int, int, int, int]

@@ -167,7 +167,7 @@ def test_the_option_columns_chooses_and_orders() -> None:
 def test_only_the_columns_that_are_asked_for_are_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A narrow read gathers no key, value or header, and reads no control batch."""
     path = segment(tmp_path, build([Record(b"k", b"v")] * 9))
-    for name in ("kafkawire.records.arrow.engine.gather", "kafkawire.spark.segment_reader.controls_of"):
+    for name in ("kafkawire.records.record_arrays.engine.gather", "kafkawire.spark.segment_reader.controls_of"):
         monkeypatch.setattr(name, None)
     assert read(SegmentReader, path, asked(offset=LONG)) == [{"offset": offset} for offset in range(9)]
     with pytest.raises(TypeError):

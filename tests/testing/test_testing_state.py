@@ -23,7 +23,7 @@ from kafkawire.messages.sync_group_request import SyncGroupRequestAssignment
 from kafkawire.records import Record
 from kafkawire.testing.state.call import Call, Wait
 from kafkawire.testing.state.group_requests import GroupRequests
-from kafkawire.testing.state.partition_log import PartitionLog
+from kafkawire.testing.state.stored_partition import PartitionLog
 from kafkawire.testing.state.topics import Topics
 from kafkawire.testing.state.transactions import Transactions
 

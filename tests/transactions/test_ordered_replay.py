@@ -18,7 +18,7 @@ from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.transactions.log import ordered_replay as module
 from kafkawire.transactions.log.appends import DATA, MALFORMED_MARKER, NO_COORDINATOR, Appends
 from kafkawire.transactions.log.batch_rules import RULES
-from kafkawire.transactions.log.batch_rules.rule import BatchRule, Step
+from kafkawire.transactions.log.batch_rules.batch_rule import BatchRule, Step
 from kafkawire.transactions.log.log_checks import LogChecks
 from kafkawire.transactions.log.ordered_replay import EndedRows, OrderedReplay, ordered_replay
 from kafkawire.transactions.parts.part_scan import read_range

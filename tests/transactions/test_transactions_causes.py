@@ -12,7 +12,7 @@ from kafkawire.records import Record
 from kafkawire.rows import Cause, Finding
 from kafkawire.transactions import Settings
 from kafkawire.transactions.cluster.cluster_traits import VERIFICATION
-from kafkawire.transactions.verdict.causes import CONSISTENT, FINGERPRINTS, PROVEN, UNKNOWN, described
+from kafkawire.transactions.verdict.known_defects import CONSISTENT, FINGERPRINTS, PROVEN, UNKNOWN, described
 from kafkawire.transactions.verdict.verdicts import REASONS
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
 

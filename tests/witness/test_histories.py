@@ -12,7 +12,7 @@ import pytest
 from kafkawire import capture, logdir
 from kafkawire.rows import DeliveryAnomaly, FateTotal, WitnessSummary
 from kafkawire.witness import FATES, Witness
-from kafkawire.witness.fates import RESPONSES
+from kafkawire.witness.batch_fates import RESPONSES
 from kafkawire.witness.judgement import Judgement
 from tests.witness.histories import History, Sending
 

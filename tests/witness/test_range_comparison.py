@@ -13,8 +13,8 @@ from kafkawire.offsets import Replica
 from kafkawire.records import Record
 from kafkawire.transactions.log import range_digests
 from kafkawire.witness import range_comparison
-from kafkawire.witness.comparison import SAME, Run, Side
 from kafkawire.witness.copies import both_ways
+from kafkawire.witness.copy_comparison import SAME, Run, Side
 from kafkawire.witness.held import Held, copy_of, newest_first
 from kafkawire.witness.range_comparison import Windows, digests, parts, window
 from tests.audit_logs import LogDirectory

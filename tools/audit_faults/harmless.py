@@ -30,7 +30,7 @@ def _lags(fault: LogFault) -> bool:
 
 
 def _is_retained(fault: LogFault) -> bool:
-    """Whether a log of these directories begins behind deleted segments (`sound`)."""
+    """Whether a log of these directories begins after deleted segments (`sound`)."""
     return fault.seed % 3 == 2
 
 

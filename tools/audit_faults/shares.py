@@ -30,7 +30,7 @@ from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.share_audit import share_answers
 from kafkawire.offsets.share_copies import STATE_TOPIC
 from kafkawire.offsets.share_rules import STANDING_RULES, STEP_RULES
-from kafkawire.offsets.share_rules.rule import BEGIN, Fault, StandingFault
+from kafkawire.offsets.share_rules.share_rule import BEGIN, Fault, StandingFault
 from kafkawire.offsets.share_settings import DEAD_LETTERS, ISOLATION, LIMIT
 from kafkawire.records import Batch, Header, Record, build, read
 from kafkawire.share_groups import SharePartition, ShareRecord

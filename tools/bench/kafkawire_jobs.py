@@ -218,7 +218,7 @@ def dump_arrow(engine: str, file: str, small: str) -> Job:
     _require(engine)
     from kafkawire import logdir, rows
     from kafkawire.cli.formatting import json_bytes
-    from kafkawire.logdir.arrow_columns import columns_of
+    from kafkawire.logdir.segment_arrays import columns_of
 
     options = logdir.Options(deep=True, payloads=True)
 

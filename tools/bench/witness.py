@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from kafkawire.offsets import statuses
-from kafkawire.witness import fates
+from kafkawire.witness import batch_fates as fates
 from kafkawire.witness.exchange_rows import Rows
 from kafkawire.witness.held import HELD, MARKER, CopyOfPartition, Held
 from kafkawire.witness.judgement import judge

@@ -23,7 +23,7 @@ from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.task_sizing import by_task
 from kafkawire.spark.witness_job import PARTS, chunks, joined_totals
 from kafkawire.witness.capture_parts import Numbers
-from kafkawire.witness.decided import DecidedTransactions
+from kafkawire.witness.captured_decisions import DecidedTransactions
 from kafkawire.witness.ended import ENDED
 from kafkawire.witness.exchange_rows import Place, Sources
 from kafkawire.witness.group_log import GroupLogs

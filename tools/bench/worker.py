@@ -40,7 +40,7 @@ def _children_ns() -> int:
 
 
 def _count(run: Callable[[], Any], times: int) -> None:
-    """Runs the job behind a call of the C library's `getloadavg`, where the counting begins; then nothing follows."""
+    """Runs the job after a call of the C library's `getloadavg`, where the counting begins; then nothing follows."""
     gc.disable()
     run()
     os.getloadavg()

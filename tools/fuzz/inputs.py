@@ -2,7 +2,7 @@
 
 - a message: `FetchRequest 12 00ff...`. The bytes begin with the index of its version, so that a fuzzer's mutations
   wander from message to message; in text it is the name, which stays when messages are added
-- parts: `00ff - 01`. In bytes each is behind its length, and the last ends where the bytes end
+- parts: `00ff - 01`. In bytes each is after its length, and the last ends where the bytes end
 - text: a JSON string, a character a byte
 """
 
@@ -49,7 +49,7 @@ def message(name: str, version: int, body: bytes) -> bytes:
 
 
 def split(data: bytes) -> tuple[str, int, bytes]:
-    """Name, version, and the bytes behind the index."""
+    """Name, version, and the bytes after the index."""
     name, version = versions()[int.from_bytes(data[:HEAD], "big") % len(versions())]
     return name, version, data[HEAD:]
 

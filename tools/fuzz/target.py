@@ -64,7 +64,7 @@ class FuzzTarget:
         return CORPUS / f"{self.name}.txt"
 
     def corpus(self) -> list[str]:
-        """The lines of the committed corpus; those behind a `#` are comments."""
+        """The lines of the committed corpus; those after a `#` are comments."""
         lines = self.path.read_text().splitlines() if self.path.exists() else []
         return [line for line in lines if line and not line.startswith("#")]
 

@@ -20,7 +20,7 @@ CONFIG = {
     "share.coordinator.state.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,
 }
-#: What the group does with the records of the topic, in order; behind them are some that it has not got yet.
+#: What the group does with the records of the topic, in order; after them are some that it has not got yet.
 FATES = (*("accept",) * 4, "reject", "accept", "release", "accept", "retry", *("accept",) * 3, "reject", "release")
 WAITING = 4
 

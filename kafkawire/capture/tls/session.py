@@ -305,7 +305,7 @@ class TlsSession:
             yield keys, 0, tried, 1
 
     def _resynchronized(self, index: int, direction: Direction) -> bool:
-        """Searches the bytes behind a hole for a record; returns whether records are known from there.
+        """Searches the bytes after a hole for a record; returns whether records are known from there.
 
         Raises MustWait: its keys are unknown. Its bytes are kept then.
         """
@@ -332,7 +332,7 @@ class TlsSession:
         return False
 
     def _begins(self, index: int, direction: Direction, record: bytes) -> bool:
-        """Whether bytes behind a hole are a record. Its sequence number is the next one then."""
+        """Whether bytes after a hole are a record. Its sequence number is the next one then."""
         direction.seeking = True
         if self._opened(index, direction, record[0], record[HEADER_BYTES:]) is None:
             return False

@@ -22,7 +22,7 @@ from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches, batches
 from kafkawire.rows import DamageRow
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from kafkawire.witness.decided import DecidedTransactions
+from kafkawire.witness.captured_decisions import DecidedTransactions
 from kafkawire.witness.exchange_rows import Place
 from kafkawire.witness.group_log import CONSUMER_OFFSETS, GroupLogs
 from kafkawire.witness.held import HELD, MARKER, CopyOfPartition, Held, markers_of, packed

@@ -169,7 +169,7 @@ class LogReader:
         self.errors[stretch.place] = ClientError(f"{stretch.place}: {reason_of(error)}")
 
     async def _next(self, log: _StretchLog, offset: int) -> tuple[int, int]:
-        """Reads the piece at an offset. Returns the offset behind it, and the number of bytes that were fetched."""
+        """Reads the piece at an offset. Returns the offset after it, and the number of bytes that were fetched."""
         place = log.stretch.place
         known = self._journal.known(place, offset) if log.journaled else None
         if known is not None:

@@ -134,7 +134,7 @@ class Journal:
         return min(self._known.get(place, ()), default=default)
 
     def known(self, place: TopicPartition, offset: int) -> tuple[PartColumns, int] | None:
-        """The piece that begins at an offset, and the offset behind it; None: it has to be read.
+        """The piece that begins at an offset, and the offset after it; None: it has to be read.
 
         Raises:
             ClientError: the line is damaged.

@@ -8,7 +8,7 @@ from kafkawire.client.diagnosis.share_reading import NothingBegunError, read_sha
 from kafkawire.offsets.share_audit import judge, judge_standing
 from kafkawire.offsets.share_copies import STATE_TOPIC
 from kafkawire.offsets.share_rules import RULES, STEP_RULES
-from kafkawire.offsets.share_rules.rule import DAMAGED, ShareStep
+from kafkawire.offsets.share_rules.share_rule import DAMAGED, ShareStep
 from kafkawire.transactions.answers import Placed, Tally
 from kafkawire.transactions.facts import Place
 

@@ -20,7 +20,7 @@ FIRST, LAST_BY_NAME = 4, 12
 #: Bytes of a response, by default.
 PIECE = 8 << 20
 _PAUSE_S = 0.1
-#: A response may end in the middle of a batch; also behind the first bytes of its offset, which are zeros.
+#: A response may end in the middle of a batch; also after the first bytes of its offset, which are zeros.
 _CUT = ("truncated", "preallocated")
 
 

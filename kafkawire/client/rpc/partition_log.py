@@ -28,7 +28,7 @@ _EMPTY_S = 0.1
 
 
 class LogPiece(NamedTuple):
-    """Whole batches of a partition, one behind the other.
+    """Whole batches of a partition, one after the other.
 
     Attributes:
         aborted: of the transactions in it that were aborted, producer id and first offset; in `committed` reading only.
@@ -62,7 +62,7 @@ async def pieces(
     cluster: Cluster, place: TopicPartition, start: int, end: int, *, committed: bool = False, most: int = PIECE
 ) -> AsyncGenerator[LogPiece | DeletedOffsets, None]:
     """The log from the batch that contains offset `start` up to offset `end`. While a piece is used, the next one is
-    fetched. The first batch may begin before `start`, and the last one end behind `end`.
+    fetched. The first batch may begin before `start`, and the last one end after `end`.
 
     Args:
         start: at or above the log start offset. `end`: at most the high watermark, or the last stable offset.
@@ -153,13 +153,13 @@ def whole_batches(data: bytes | memoryview) -> int:
 
 
 def behind(data: bytes | memoryview) -> int | None:
-    """The offset behind the last whole batch of a Fetch response; None where there is none."""
+    """The offset after the last whole batch of a Fetch response; None where there is none."""
     return _whole(data)[1]
 
 
 def _whole(data: bytes | memoryview, end: int | None = None) -> tuple[int, int | None]:
-    """`whole_batches`, and the offset behind the last whole batch; None where there is none. `end`: without batches
-    that begin at this offset or behind it."""
+    """`whole_batches`, and the offset after the last whole batch; None where there is none. `end`: without batches
+    that begin at this offset or after it."""
     at, last = 0, None
     while at + _OVERHEAD <= len(data):
         (length,) = _LENGTH.unpack_from(data, at + _LENGTH_AT)

@@ -14,7 +14,7 @@ from kafkawire.offsets.share_rules import (
     share_topic_exists,
     share_transition,
 )
-from kafkawire.offsets.share_rules.rule import StandingRule, StepRule
+from kafkawire.offsets.share_rules.share_rule import StandingRule, StepRule
 
 STEP_RULES: tuple[StepRule, ...] = (
     share_transition.RULE,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kafkawire.offsets.share_explain import ShareExplained
-from kafkawire.offsets.share_rules.rule import BEGIN, NO_PARTITION, StandingFault, StandingRule
-from kafkawire.share_groups.fates import ABORTED, OPEN
+from kafkawire.offsets.share_rules.share_rule import BEGIN, NO_PARTITION, StandingFault, StandingRule
+from kafkawire.share_groups.record_fates import ABORTED, OPEN
 from kafkawire.transactions.answers import Tally
 
 

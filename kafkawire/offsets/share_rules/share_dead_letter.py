@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkawire.offsets.dead_letters import DeadLetterCauses
 from kafkawire.offsets.share_explain import ShareExplained
-from kafkawire.offsets.share_rules.rule import BEGIN, StandingFault, StandingRule
+from kafkawire.offsets.share_rules.share_rule import BEGIN, StandingFault, StandingRule
 from kafkawire.share_groups.delivery_states import ARCHIVED, ARCHIVING
 from kafkawire.transactions.answers import Tally
 

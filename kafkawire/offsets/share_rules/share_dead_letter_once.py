@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.offsets.share_explain import ShareExplained
-from kafkawire.offsets.share_rules.rule import BEGIN, StandingFault, StandingRule
+from kafkawire.offsets.share_rules.share_rule import BEGIN, StandingFault, StandingRule
 from kafkawire.transactions.answers import Tally
 
 #: Offsets whose copies are told apart; those behind are not judged.

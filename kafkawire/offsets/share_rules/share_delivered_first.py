@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkawire.offsets.share_rules.rule import BEGIN, ShareStep, StepRule
+from kafkawire.offsets.share_rules.share_rule import BEGIN, ShareStep, StepRule
 from kafkawire.share_groups.delivery_states import delivery_state_name
 from kafkawire.transactions.answers import Tally
 

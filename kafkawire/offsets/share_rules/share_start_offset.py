@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.messages import ShareUpdateValue
-from kafkawire.offsets.share_rules.rule import BEGIN, ShareStep, StepRule, said
+from kafkawire.offsets.share_rules.share_rule import BEGIN, ShareStep, StepRule, said
 from kafkawire.transactions.answers import Tally
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.offsets.share_explain import ShareExplained
-from kafkawire.offsets.share_rules.rule import BEGIN, StandingFault, StandingRule
+from kafkawire.offsets.share_rules.share_rule import BEGIN, StandingFault, StandingRule
 from kafkawire.transactions.answers import Tally
 
 #: Coordinators delete the state within moments of the topic; records of the state later than that prove that they did

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkawire.offsets.share_rules.rule import BEGIN, ShareStep, StepRule
+from kafkawire.offsets.share_rules.share_rule import BEGIN, ShareStep, StepRule
 from kafkawire.share_groups.delivery_states import ARCHIVED, ARCHIVING, STORED, TERMINAL, delivery_state_name
 from kafkawire.share_groups.state_runs import Run
 from kafkawire.transactions.answers import Tally

@@ -12,8 +12,8 @@ from heapq import heapify, heapreplace
 from uuid import UUID
 
 from kafkawire.kafka_errors import CODES
-from kafkawire.testing.state.group_offsets import GroupOffsets
 from kafkawire.testing.state.memory import ENTRY
+from kafkawire.testing.state.stored_offsets import GroupOffsets
 
 UNKNOWN_MEMBER_ID = CODES["UNKNOWN_MEMBER_ID"]
 FENCED_MEMBER_EPOCH = CODES["FENCED_MEMBER_EPOCH"]

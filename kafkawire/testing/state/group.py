@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkawire.kafka_errors import CODES
-from kafkawire.testing.state.group_offsets import GroupOffsets
 from kafkawire.testing.state.memory import ENTRY
+from kafkawire.testing.state.stored_offsets import GroupOffsets
 
 ILLEGAL_GENERATION = CODES["ILLEGAL_GENERATION"]
 INCONSISTENT_GROUP_PROTOCOL = CODES["INCONSISTENT_GROUP_PROTOCOL"]

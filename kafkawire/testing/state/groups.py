@@ -8,8 +8,8 @@ from kafkawire.kafka_errors import CODES
 from kafkawire.testing.state.call import MAX_ENTRIES, POLICY_VIOLATION, Call
 from kafkawire.testing.state.consumer_group import ConsumerGroup
 from kafkawire.testing.state.group import INCONSISTENT_GROUP_PROTOCOL, Group
-from kafkawire.testing.state.group_offsets import GroupOffsets
 from kafkawire.testing.state.memory import GROUP, Memory
+from kafkawire.testing.state.stored_offsets import GroupOffsets
 
 GROUP_ID_NOT_FOUND = CODES["GROUP_ID_NOT_FOUND"]
 MAX_MEMBERS = 1000

@@ -31,8 +31,8 @@ from kafkawire.messages.produce_request import PartitionProduceData, TopicProduc
 from kafkawire.messages.produce_response import LeaderIdAndEpoch as ProduceLeader
 from kafkawire.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
 from kafkawire.testing.state.call import Call, Handlers, Wait
-from kafkawire.testing.state.configs import MAX_MESSAGE_BYTES
-from kafkawire.testing.state.partition_log import MESSAGE_TOO_LARGE, PartitionLog
+from kafkawire.testing.state.stored_configs import MAX_MESSAGE_BYTES
+from kafkawire.testing.state.stored_partition import MESSAGE_TOO_LARGE, PartitionLog
 from kafkawire.testing.state.topics import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, Topic, Topics
 from kafkawire.testing.state.transactions import Transactions
 

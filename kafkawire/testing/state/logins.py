@@ -110,7 +110,7 @@ class Logins:
         return b""
 
     def _bearer(self, login: Login, text: str) -> bytes | None:
-        # RFC 7628: a GS2 header, then key=value pairs, each behind a \1
+        # RFC 7628: a GS2 header, then key=value pairs, each after a \1
         header, *pairs = text.split("\1")
         tokens = [pair.partition("Bearer ")[2] for pair in pairs if pair.lower().startswith("auth=bearer ")]
         if not header.startswith("n,") or len(tokens) != 1 or not any(_same(one, tokens[0]) for one in self._tokens):

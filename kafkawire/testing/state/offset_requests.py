@@ -28,8 +28,8 @@ from kafkawire.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponseTopic,
 )
 from kafkawire.testing.state.call import POLICY_VIOLATION, Call, Handlers, by_topic
-from kafkawire.testing.state.group_offsets import Committed, GroupOffsets, Offsets, size_of
 from kafkawire.testing.state.groups import Groups
+from kafkawire.testing.state.stored_offsets import Committed, GroupOffsets, Offsets, size_of
 from kafkawire.testing.state.topics import Topic, Topics
 from kafkawire.testing.state.transactions import Transactions
 

@@ -28,10 +28,10 @@ from kafkawire.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from kafkawire.testing.state.call import MAX_ENTRIES, POLICY_VIOLATION, Call, Handlers
-from kafkawire.testing.state.configs import TOPIC_SETTINGS, Configs, Values, altered, size_of
 from kafkawire.testing.state.memory import PARTITION, Memory
 from kafkawire.testing.state.nodes import GROUP, NO_NODE, TRANSACTION, Node, Nodes
-from kafkawire.testing.state.partition_log import PartitionLog
+from kafkawire.testing.state.stored_configs import TOPIC_SETTINGS, Configs, Values, altered, size_of
+from kafkawire.testing.state.stored_partition import PartitionLog
 
 UNKNOWN_TOPIC_OR_PARTITION = CODES["UNKNOWN_TOPIC_OR_PARTITION"]
 UNKNOWN_TOPIC_ID = CODES["UNKNOWN_TOPIC_ID"]

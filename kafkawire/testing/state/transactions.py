@@ -47,7 +47,7 @@ from kafkawire.testing.coordinator_machine import TransactionMetadata, Transitio
 from kafkawire.testing.state.call import MAX_ENTRIES, POLICY_VIOLATION, Call, Handlers, by_topic
 from kafkawire.testing.state.memory import ENTRY
 from kafkawire.testing.state.nodes import TRANSACTION
-from kafkawire.testing.state.partition_log import INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, PartitionLog
+from kafkawire.testing.state.stored_partition import INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, PartitionLog
 from kafkawire.testing.state.topics import INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, Topics
 from kafkawire.transactions.coordinator.coordinator_rules import PREPARED, STATES, partition_of_id, timed_out
 from kafkawire.transactions.verdict.case import MAX_TIMEOUT_MS

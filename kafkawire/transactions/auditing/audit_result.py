@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.checks.answer_rows import each_violation, merged, summed, violations
-from kafkawire.transactions.checks.causes import without_consequences
 from kafkawire.transactions.checks.cross_partition import joined_answers
 from kafkawire.transactions.checks.open_transactions import case_answers
+from kafkawire.transactions.checks.violation_causes import without_consequences
 from kafkawire.transactions.coordinator.coordinator_copies import NOT_CLEANED
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place
 from kafkawire.transactions.formatting import numbers, when

@@ -15,7 +15,6 @@ from kafkawire.transactions.checks.coordinator_records import IdChecks
 from kafkawire.transactions.cluster.clock_offsets import DecisionTimes
 from kafkawire.transactions.coordinator.coordinator_log import IdFacts, IdLog, UnreadableRecord, registration
 from kafkawire.transactions.coordinator.coordinator_rules import PREPARED, state_name, status_of
-from kafkawire.transactions.coordinator.decided import DECIDED, Decided
 from kafkawire.transactions.coordinator.decisions import Decision, Decisions
 from kafkawire.transactions.coordinator.id_columns import (
     NUMBERS,
@@ -29,6 +28,7 @@ from kafkawire.transactions.coordinator.id_columns import (
     registrations,
     texts,
 )
+from kafkawire.transactions.coordinator.packed_decisions import DECIDED, Decided
 from kafkawire.transactions.facts import DecisionTime, Owner, Place, ProducerIdUse, Registration
 from kafkawire.wire.backend import native
 

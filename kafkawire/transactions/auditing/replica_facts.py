@@ -26,9 +26,9 @@ from kafkawire.transactions.checks.check_names import LOG_CHECKS
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
 from kafkawire.transactions.cluster.clock_offsets import MarkerTimes, has_own_epochs
 from kafkawire.transactions.coordinator.coordinator_log import IdFacts
-from kafkawire.transactions.coordinator.decided import Decided
 from kafkawire.transactions.coordinator.id_columns import CoordinatorFact
 from kafkawire.transactions.coordinator.lost_records import with_missing
+from kafkawire.transactions.coordinator.packed_decisions import Decided
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
@@ -269,7 +269,7 @@ class ReplicaMerge:
 
     def _all_open(self, behind: Iterable[ProducerEntry]) -> Iterator[Open]:
         """The transactions that are open after the last batch, and those that began among offsets that could not be
-        read: as the last snapshot behind these has them.
+        read: as the last snapshot after these has them.
 
         Args:
             behind: of the `.snapshot` of an offset behind the last batch.

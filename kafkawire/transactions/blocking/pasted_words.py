@@ -260,7 +260,7 @@ _PARTITION = (
 )
 _FOLDER = r"([A-Za-z0-9._-]+?)-(\d+)(?:\.[0-9a-f]{32})?-(?:stray|future|delete)\b"
 _SEQUENCE = r"(\d+) \(incoming seq(?:\.|uence)? number\), (\d+) \(current end sequence number\)"
-#: Words that are no names, behind "group" or an id.
+#: Words that are no names, after "group" or an id.
 _NO_NAME = frozenset({"id", "coordinator", "is", "has", "metadata", "was", "for", "the", "of", "with", "and"})
 
 

@@ -9,7 +9,7 @@
 - several replicas of a partition: `replica_agreement`
 - verdicts: `open_transactions`
 - the tier of a partition and its metadata: `tier_copies`
-- violations that have one cause: `causes`
+- violations that have one cause: `violation_causes`
 
 `answer_rows` adds up the answers of all of them; `transactions.answers` has their names and their form.
 """

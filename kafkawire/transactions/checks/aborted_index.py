@@ -52,7 +52,7 @@ class _SegmentTransactions:
         self.intact_from = intact_from
 
     def first_after(self, marker: int, producer_id: int) -> int | None:
-        """The first that another producer begins behind a marker."""
+        """The first that another producer begins after a marker."""
         offsets, producer_ids, others = self._ordered
         at = int(np.searchsorted(offsets, marker, "right"))
         if at < len(offsets) and producer_ids[at] == producer_id:
@@ -79,7 +79,7 @@ class _BatchesByOffset:
         self._found: Batch | None = None
 
     def reaching(self, offset: int) -> Batch | None:
-        """The first that ends at an offset or behind it; None where there is none.
+        """The first that ends at an offset or after it; None where there is none.
 
         Raises:
             OSError, ValueError: the segment cannot be read; after that there is none.
@@ -256,7 +256,7 @@ def _may_abort(entry: AbortedTxn, batches: _BatchesByOffset) -> bool:
 
 
 def _stable_is_right(stable: int, abort: _AbortedTransaction, begun: _SegmentTransactions) -> bool:
-    """A follower appends several batches at once, and takes what begins behind the marker in them for open already: of
+    """A follower appends several batches at once, and takes what begins after the marker in them for open already: of
     that the first, where nothing else is open."""
     ended = abort.ended
     after = ended.last_offset + 1

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from kafkawire.records.array_types import Bools, Int32, Int64
 from kafkawire.transactions.checks.marker_outcomes import Tallies
 from kafkawire.transactions.coordinator.coordinator_rules import EPOCH_BUMP
-from kafkawire.transactions.coordinator.decided import NOT_KNOWN, Decided
 from kafkawire.transactions.coordinator.decisions import Decision
+from kafkawire.transactions.coordinator.packed_decisions import NOT_KNOWN, Decided
 from kafkawire.transactions.log.endings import Groups, JoinedEndings
 from kafkawire.wire.backend import native
 

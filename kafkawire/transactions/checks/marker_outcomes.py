@@ -187,7 +187,7 @@ class _Untimed(NamedTuple):
 
 
 class _Orphans:
-    """Markers behind data of one epoch that no decision was found for. Those that raised the epoch are of one
+    """Markers after data of one epoch that no decision was found for. Those that raised the epoch are of one
     transaction: they can be compared with each other. Of the others there may be any number.
 
     Attributes:

@@ -54,7 +54,7 @@ class PartitionChecks:
 
     @property
     def since_snapshot(self) -> OrderedReplay | None:
-        """The state of the producers by the last snapshot behind offsets that are missing, and the log behind it; None
+        """The state of the producers by the last snapshot after offsets that are missing, and the log after it; None
         where nothing is missing before a snapshot."""
         return self._snapshots.replay
 
@@ -79,7 +79,7 @@ class PartitionChecks:
         return stacked(found, PACKED)
 
     def _before_snapshot(self, appends: Appends, at: int) -> int:
-        """The first batch behind another that the next `.snapshot` is compared before."""
+        """The first batch after another that the next `.snapshot` is compared before."""
         at_snapshot = self._snapshots.next_offset
         reached = (
             [] if at_snapshot is None else np.flatnonzero(appends.base_offset[at + 1 :] >= at_snapshot)[:1].tolist()

@@ -79,7 +79,7 @@ class MetadataLog:
         return (*self._gaps, *more)
 
     def entries(self, partition: Partition) -> Iterator[MetadataRecord]:
-        """The records, once; the attributes are known behind the last."""
+        """The records, once; the attributes are known after the last."""
         checkpoints = [file for file in partition.files if file.kind == "kraft-snapshot" and not file.state]
         following: int | None = None
         for file in sorted(checkpoints, key=lambda file: file.offset or 0)[-1:]:
@@ -118,7 +118,7 @@ class MetadataLog:
     def _read(
         self, file: LogFile, following: int | None, *, last: bool = False
     ) -> Generator[MetadataRecord, None, int]:
-        """The records of a file; returns the offset behind its last. `following`: the first offset that a segment must
+        """The records of a file; returns the offset after its last. `following`: the first offset that a segment must
         have; None for a checkpoint, whose offsets are its own."""
         snapshot, end, position = following is None, following or 0, 0
         try:

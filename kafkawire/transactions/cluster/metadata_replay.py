@@ -104,7 +104,7 @@ class MetadataReplay:
 
 
 def stops(partition: Partition) -> Iterator[StoppedAt | str]:
-    """The records of a copied metadata log that cannot be replayed; behind them sentences on what could not be read.
+    """The records of a copied metadata log that cannot be replayed; after them sentences on what could not be read.
 
     Args:
         partition: with its newest checkpoint.

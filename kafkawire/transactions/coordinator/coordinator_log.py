@@ -29,7 +29,7 @@ from kafkawire.transactions.facts import (
 )
 
 if TYPE_CHECKING:
-    from kafkawire.transactions.coordinator.decided import Decided
+    from kafkawire.transactions.coordinator.packed_decisions import Decided
 
 #: Keys that are kept decoded: an id has a record for each step of each transaction.
 _KEYS = 1 << 14

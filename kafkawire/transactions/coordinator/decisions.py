@@ -74,7 +74,7 @@ class Decisions:
         return None
 
     def drain(self, *, last: bool = False) -> list[Decision]:
-        """Take out those that no later record changes, of each producer id in their order. `last`: all, behind the
+        """Take out those that no later record changes, of each producer id in their order. `last`: all, after the
         last record."""
         drained = []
         for producer_id, known in list(self.found.items()):

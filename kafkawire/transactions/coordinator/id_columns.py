@@ -44,7 +44,7 @@ ROW = np.dtype(
 )
 #: Numbers of a row.
 NUMBERS = len(ROW.names or ())
-#: What a value of each version has in front of the list of partitions, and behind it.
+#: What a value of each version has in front of the list of partitions, and after it.
 _AROUND = {0: (b"\0" * 15, b"\0" * 16), 1: (b"\0" * 15, b"\0" * 17)}
 
 Rows = npt.NDArray[np.void]

@@ -47,7 +47,7 @@ class HeldLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         problems: sentences on what could not be read, with its place.
         data: of the open transactions, by producer id.
         closed_bytes: of batches in segments that are not active; None where segments are not known.
-        repeated: share (0 to 1) of the bytes of records whose key occurs again behind them; None: not looked for.
+        repeated: share (0 to 1) of the bytes of records whose key occurs again after them; None: not looked for.
     """
 
     ranges: tuple[CountedRange, ...]

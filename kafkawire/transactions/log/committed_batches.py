@@ -24,7 +24,7 @@ def read_committed(
 
     Args:
         batches: of one partition, in offset order. Damage is passed over.
-        aborted: its aborted transactions, all that end behind the first batch; a broker sends them along.
+        aborted: its aborted transactions, all that end after the first batch; a broker sends them along.
         last_stable_offset: where reading stops; None: at the end.
 
     Markers are not returned. Whether a batch still has records, after compaction, is not looked at.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kafkawire.transactions.answers import Answer, Tally
 from kafkawire.transactions.log.batch_rules import RULES
-from kafkawire.transactions.log.batch_rules.rule import BatchRule, Step
+from kafkawire.transactions.log.batch_rules.batch_rule import BatchRule, Step
 from kafkawire.transactions.log.producer_append import Append
 from kafkawire.transactions.log.producer_state import Producer
 from kafkawire.transactions.log.replay import PRODUCER_ID_EXPIRATION_MS

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records.array_types import Bools, Int64
 from kafkawire.transactions.log.appends import Appends
-from kafkawire.transactions.log.batch_rules.rule import EXPIRED, GAP, BatchRule, Step
+from kafkawire.transactions.log.batch_rules.batch_rule import EXPIRED, GAP, BatchRule, Step
 from kafkawire.transactions.log.endings import PACKED, Packed, packed, stacked
 from kafkawire.transactions.log.log_checks import LogChecks
 from kafkawire.transactions.log.producer_append import Append

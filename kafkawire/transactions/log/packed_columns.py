@@ -28,7 +28,7 @@ class PackedColumns(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         count: of the elements of each.
-        columns: for each its first value, and the bytes of a number behind it; 0: all are the same.
+        columns: for each its first value, and the bytes of a number after it; 0: all are the same.
         data: the numbers; compressed: whether they are.
     """
 

@@ -45,7 +45,7 @@ class Producer:
         data_known_from: where no offset is missing from here on, no data of this epoch is missing.
         written_after: the newest timestamp (the broker's clock) of the markers of all producers before the last batch
             of its transaction.
-        written_by: the timestamp of the first batch on or behind that one that shows when the broker appended it
+        written_by: the timestamp of the first batch on or after that one that shows when the broker appended it
             (`Append.stamp`): by then it was in the log. `Replay` sets it. None where there is none yet.
         marked_at: the timestamp of its last marker; -1 for none.
         rewritten: compaction changed its last batch or marker, so that a broker that saw it whole knows more.

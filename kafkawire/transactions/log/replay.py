@@ -77,7 +77,7 @@ class Replay:
         producers: by producer id. `ongoing`: producer id of each open transaction -> its first offset, ascending.
         unreplicated: first offset -> marker's offset of ended transactions whose marker may be undone.
         marker_time: the newest timestamp of a marker; None for none.
-        unstamped: the producers with data of a transaction on or behind whose last batch no `Append.stamp` was yet.
+        unstamped: the producers with data of a transaction on or after whose last batch no `Append.stamp` was yet.
     """
 
     def __init__(self, entries: Iterable[ProducerEntry] = (), *, high_watermark: int | None = None) -> None:
@@ -122,7 +122,7 @@ class Replay:
         return None
 
     def _stamp(self, stamp: int) -> None:
-        """The first stamp behind the last batches of the producers that have none."""
+        """The first stamp after the last batches of the producers that have none."""
         for producer_id in self.unstamped:
             self.producers[producer_id].written_by = stamp
         self.unstamped.clear()

@@ -1,4 +1,4 @@
-"""What shows that a log went on behind the last batch that could be read.
+"""What shows that a log went on after the last batch that could be read.
 
 A preallocated segment ends with zeros, and the copy of a running broker ends anywhere. A broker writes a `.snapshot`
 of an offset, an index entry of a batch or an aborted transaction, and a high watermark once the records before are in
@@ -22,11 +22,11 @@ from kafkawire.transactions.parts.replica_files import read_snapshot
 
 
 class LostTail(NamedTuple):
-    """Records that were in a log behind its last batch.
+    """Records that were in a log after its last batch.
 
     Attributes:
-        damage: where they were. at_end: some were behind the last batch of all.
-        entries: of the newest `.snapshot`, where that is of an offset behind that batch.
+        damage: where they were. at_end: some were after the last batch of all.
+        entries: of the newest `.snapshot`, where that is of an offset after that batch.
     """
 
     damage: tuple[rows.DamageRow, ...] = ()

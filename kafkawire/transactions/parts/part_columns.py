@@ -17,7 +17,7 @@ class PartColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A part of a segment.
 
     Attributes:
-        start, end: its first byte, and one behind its last; None: the end of the file.
+        start, end: its first byte, and one after its last; None: the end of the file.
         scan: its offsets and counts. `appends`: its batches of producers. `records`: of `__transaction_state`.
     """
 

@@ -29,13 +29,13 @@ def count_parts(size: int, part_bytes: int = PART_BYTES) -> int:
 
 
 def bounds(file: LogFile, number: int, count: int, part_bytes: int) -> tuple[int, int | None] | None:
-    """The first byte of a part and the one behind its last, both where a batch begins; None: the end of the file.
+    """The first byte of a part and the one after its last, both where a batch begins; None: the end of the file.
 
     Args:
         number, count: as in `PartTask`. `part_bytes`: by which `count_parts` counted them.
 
     Returns:
-        None for a part without any batch: batches are large, or the segment is damaged and not split behind that.
+        None for a part without any batch: batches are large, or the segment is damaged and not split after that.
 
     Raises:
         OSError: the file cannot be read.

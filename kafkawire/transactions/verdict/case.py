@@ -208,7 +208,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     @property
     def stamp_problem(self) -> str | None:
         """Why the client's stamp of its last batch is not used, the end of a sentence; None where it is plausible. A
-        broker's time on or behind the batch is a clock, too: the batch was in the log by then."""
+        broker's time on or after the batch is a clock, too: the batch was in the log by then."""
         by, as_of = self.open.written_by, self.as_of
         return implausible(self.open.last_timestamp, as_of if as_of is None or by is None else min(as_of, by))
 

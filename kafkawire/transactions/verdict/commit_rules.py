@@ -71,7 +71,7 @@ class EpochHistory:
         self.open = state == "Ongoing" and holder == self._own
 
     def _decide(self, outcome: str, holder: tuple[int, int], version: int) -> None:
-        """A Prepare record, or a Complete one behind it; compaction may have removed what was before."""
+        """A Prepare record, or a Complete one after it; compaction may have removed what was before."""
         if self._decided:
             return
         self._decided = True

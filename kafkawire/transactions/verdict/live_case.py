@@ -235,7 +235,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def least_age_ms(self) -> int | None:
-        """For how long it has been open for certain: since this machine first saw it, or since a broker wrote behind
+        """For how long it has been open for certain: since this machine first saw it, or since a broker wrote after
         it."""
         until = self.seen_until
         since = min((one for one in (self.first_seen, self.open.written_by) if one is not None), default=None)

@@ -20,8 +20,8 @@ from kafkawire.transactions.coordinator.coordinator_log import AHEAD, BUMPED, CU
 from kafkawire.transactions.coordinator.coordinator_rules import NEVER, begun_ms, state_name, timed_out
 from kafkawire.transactions.formatting import count, duration, when
 from kafkawire.transactions.verdict.case import DEADLINE, GRACE_MS, REACH, SOUNDNESS, Case, met, unmet
-from kafkawire.transactions.verdict.causes import cause_of
 from kafkawire.transactions.verdict.client_stamps import TOLERANCE_MS
+from kafkawire.transactions.verdict.known_defects import cause_of
 from kafkawire.transactions.verdict.stuck_prepare import log_line, marker_command, resolution
 
 HANGING, NOT_HANGING, UNKNOWN = "hanging", "not_hanging", "unknown"

@@ -85,7 +85,7 @@ class FixedRun(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A column of fixed-size values, `offset` bytes behind the begin of their run. An element that has none (a tagged
+    """A column of fixed-size values, `offset` bytes after the begin of their run. An element that has none (a tagged
     field that is not there, what lies in a null struct, a value that was refused) has the default; uuids as bytes."""
 
     run: int

@@ -1,4 +1,4 @@
-//! Exchanges as columns, in buffers as Arrow has them: an element an exchange. `kafkawire.capture.arrow_columns` makes
+//! Exchanges as columns, in buffers as Arrow has them: an element an exchange. `kafkawire.capture.exchange_arrays` makes
 //! arrays of them. What only Python can write it gives as text.
 
 use pyo3::exceptions::PyOverflowError;

@@ -1,4 +1,4 @@
-//! Which exchanges are wanted, by the rules of `kafkawire.capture.selection`: as a mask, before rows are made of them.
+//! Which exchanges are wanted, by the rules of `kafkawire.capture.exchange_selection`: as a mask, before rows are made of them.
 
 use std::collections::HashSet;
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kafkawire.transactions.checks import agreeing
 from kafkawire.transactions.checks.agreeing import JoinedDecisions, judge_agreeing
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
-from kafkawire.transactions.coordinator.decided import Decided
 from kafkawire.transactions.coordinator.decisions import Decision
+from kafkawire.transactions.coordinator.packed_decisions import Decided
 from kafkawire.transactions.facts import Place
 from kafkawire.transactions.log.endings import PACKED, Endings, JoinedEndings, packed
 from tests.references.sequential_replay import in_any_order

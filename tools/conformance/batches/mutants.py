@@ -146,7 +146,7 @@ def _inner_checksums(records: bytearray) -> bytearray:
 
 
 def _framing(data: bytearray, random: Random) -> bytearray:
-    """The same records, framed as Kafka's Java would not, or with more streams behind the first."""
+    """The same records, framed as Kafka's Java would not, or with more streams after the first."""
     found = _opened(data)
     if found is None:
         return _resized(data, random)

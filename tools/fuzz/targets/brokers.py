@@ -26,7 +26,7 @@ from kafkawire.client.transport.sasl import Credentials
 from kafkawire.errors import DecodeError, KafkaWireError
 from kafkawire.messages import ListTransactionsRequest, SaslAuthenticateResponse, SaslHandshakeResponse
 from kafkawire.testing import MockBroker
-from kafkawire.testing.state.partition_log import Stored
+from kafkawire.testing.state.stored_partition import Stored
 from kafkawire.transactions.log.producer_append import append_of
 from kafkawire.transactions.verdict.abort_rules import Refused, TransactionSpec
 from kafkawire.wire.message import Message

@@ -49,7 +49,7 @@ _TOPICS = ("orders", "__transaction_state", "__consumer_offsets", "__cluster_met
 
 def check_segment(data: bytes) -> None:
     """The first byte selects options and topic, and whether checksums are corrected."""
-    from tests.logdir import test_logdir_arrow_columns, test_logdir_jsonl
+    from tests.logdir import test_logdir_jsonl, test_segment_arrays
 
     ways = test_logdir_jsonl.WAYS
     choice = data[0] if data else 0
@@ -59,7 +59,7 @@ def check_segment(data: bytes) -> None:
     root = input_files.written("segment", [(f"{topic}-0/{_SEGMENT}", body)])
     (file,) = logdir.open(root).files
     test_logdir_jsonl.both(file, options)
-    test_logdir_arrow_columns.both(file, options)
+    test_segment_arrays.both(file, options)
 
 
 def _segments() -> Iterator[bytes]:

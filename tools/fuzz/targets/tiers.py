@@ -25,7 +25,7 @@ _AS_IS, _ABSENT = 1, 2
 _AUDITED = 8
 #: Offsets that are compared one by one, at most.
 _MOST_OFFSETS = 1000
-#: The log begins here, behind the larger part of the tier: an input takes half of the time.
+#: The log begins here, after the larger part of the tier: an input takes half of the time.
 _LOG_START = 51
 
 
@@ -94,7 +94,7 @@ def _check(root: Path, data: bytes) -> None:
 
 
 def _check_consumers(partition: logdir.Partition) -> None:
-    """What consumers of read_committed get are some of the records that there are, none of them behind the last stable
+    """What consumers of read_committed get are some of the records that there are, none of them after the last stable
     offset."""
     outcomes = logdir.outcomes_of(partition)
     found = []

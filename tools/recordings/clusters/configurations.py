@@ -15,7 +15,7 @@ class Configuration:
     """How a cluster is made.
 
     Attributes:
-        name: of the archive, behind `cluster-`.
+        name: of the archive, after `cluster-`.
         version: the release that it starts with. `upgraded`: the one that it continues with after the first copies.
         nodes: brokers. `controllers`: nodes that are controllers alone; 0: the brokers are controllers, too.
         dynamic_quorum: the voters are in the metadata log (KIP-853). `disks`: log directories of a broker.

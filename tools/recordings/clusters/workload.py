@@ -141,7 +141,7 @@ class Workload:
         self.behind_hangs("behind-hangs-1")
 
     def behind_hangs(self, transactional_id: str) -> None:
-        """A committed transaction behind all that hangs, whose markers have the broker's time."""
+        """A committed transaction after all that hangs, whose markers have the broker's time."""
         writes = {("hangs", partition): range(3) for partition in range(TOPICS["hangs"])}
         self._service(transactional_id).transaction(writes, timestamp=self.scene.hours_ago(1))
 

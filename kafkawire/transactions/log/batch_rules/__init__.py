@@ -12,7 +12,7 @@ from kafkawire.transactions.log.batch_rules import (
     new_epoch_from_zero,
     sequence_contiguous,
 )
-from kafkawire.transactions.log.batch_rules.rule import BatchRule
+from kafkawire.transactions.log.batch_rules.batch_rule import BatchRule
 
 RULES: tuple[BatchRule, ...] = (
     sequence_contiguous.RULE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.answers import COORDINATOR_EPOCH_MONOTONIC, Tally
-from kafkawire.transactions.log.batch_rules.rule import EXPIRED, BatchRule, Step
+from kafkawire.transactions.log.batch_rules.batch_rule import EXPIRED, BatchRule, Step
 
 
 def _judge(step: Step, tally: Tally) -> None:

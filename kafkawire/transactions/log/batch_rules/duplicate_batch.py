@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.transactions.answers import DUPLICATE_BATCH, Tally
-from kafkawire.transactions.log.batch_rules.rule import DOUBT, EXPIRED, GAP, BatchRule, Step
+from kafkawire.transactions.log.batch_rules.batch_rule import DOUBT, EXPIRED, GAP, BatchRule, Step
 
 
 def _judge(step: Step, tally: Tally) -> None:

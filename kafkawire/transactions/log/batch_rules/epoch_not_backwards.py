@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.answers import EPOCH_NOT_BACKWARDS, Tally
-from kafkawire.transactions.log.batch_rules.rule import DOUBT, EXPIRED, BatchRule, Step
+from kafkawire.transactions.log.batch_rules.batch_rule import DOUBT, EXPIRED, BatchRule, Step
 
 
 def _judge(step: Step, tally: Tally) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkawire.records.control import MALFORMED
 from kafkawire.transactions.answers import MARKER_WITHOUT_DATA, Tally
-from kafkawire.transactions.log.batch_rules.rule import BatchRule, Step
+from kafkawire.transactions.log.batch_rules.batch_rule import BatchRule, Step
 
 
 def _judge(step: Step, tally: Tally) -> None:

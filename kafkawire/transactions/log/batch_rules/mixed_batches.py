@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.transactions.answers import MIXED_BATCHES, Tally
-from kafkawire.transactions.log.batch_rules.rule import GAP, BatchRule, Step
+from kafkawire.transactions.log.batch_rules.batch_rule import GAP, BatchRule, Step
 
 
 def _judge(step: Step, tally: Tally) -> None:

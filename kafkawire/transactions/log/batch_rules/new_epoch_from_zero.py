@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.transactions.answers import NEW_EPOCH_FROM_ZERO, Tally
-from kafkawire.transactions.log.batch_rules.rule import EXPIRED, GAP, BatchRule, Step
+from kafkawire.transactions.log.batch_rules.batch_rule import EXPIRED, GAP, BatchRule, Step
 
 
 def _judge(step: Step, tally: Tally) -> None:

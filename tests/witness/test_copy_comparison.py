@@ -14,7 +14,7 @@ from kafkawire import logdir
 from kafkawire.records import Record, build
 from kafkawire.rows import ComparedPartition, CopyDifference, Row
 from kafkawire.witness import CopyComparison
-from kafkawire.witness.comparison import NAMES, SAME, Side, runs_of
+from kafkawire.witness.copy_comparison import NAMES, SAME, Side, runs_of
 from kafkawire.witness.record_order import OrderedRecords, by_order
 from tests.audit_logs import LogDirectory
 

@@ -13,7 +13,7 @@ from kafkawire import logdir
 from kafkawire.records import Record
 from kafkawire.rows import ComparedPartition, CopyDifference
 from kafkawire.witness import CopyComparison
-from kafkawire.witness.lake_tables import LakeTable, LakeTableError, kind_of, newest_metadata
+from kafkawire.witness.lake_copies import LakeTable, LakeTableError, kind_of, newest_metadata
 from tests.audit_logs import LogDirectory
 from tools.recordings.archive import unpacked
 

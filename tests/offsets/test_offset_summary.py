@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkawire.offsets.offset_summary import OffsetSummary, ranges
 from kafkawire.offsets.statuses import CODES, DELETED, NAMES, NO_REASON, OPEN_RECORD, UNREADABLE, Runs, Why
-from kafkawire.offsets.summary import OffsetSummary, ranges
 from tests.offsets.naive import name_of
 
 PLACE = {"topic": "orders", "partition": 0}

@@ -6,7 +6,7 @@ import pytest
 
 from kafkawire.transactions.answers import MAX_BREACHES, MAX_KEPT, Answer, Breach, Placed
 from kafkawire.transactions.checks.answer_rows import violations
-from kafkawire.transactions.checks.causes import FOLLOWS, NOT_COMPARED, without_consequences
+from kafkawire.transactions.checks.violation_causes import FOLLOWS, NOT_COMPARED, without_consequences
 from kafkawire.transactions.facts import Place
 
 HERE, COPY = Place("broker-1", "orders", 0), Place("broker-2", "orders", 0)

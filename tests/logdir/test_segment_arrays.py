@@ -27,7 +27,7 @@ from tests.logdir.test_logdir_jsonl import (
 pa = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(native is None, reason="the native engine is not installed")
 
-from kafkawire.logdir import arrow_columns  # noqa: E402 (needs pyarrow)
+from kafkawire.logdir import segment_arrays  # noqa: E402 (needs pyarrow)
 
 
 def as_json(row: rows.Row) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def of_columns(item: rows.Columns) -> Iterator[dict[str, Any]]:
 def both(file: Any, options: logdir.Options) -> tuple[list[dict[str, Any]], int]:
     """The rows of a file's columns, after a look at that they are its rows, and how many came as columns."""
     found, many = [], 0
-    for item in arrow_columns.columns_of(file, options, encode=json_bytes):
+    for item in segment_arrays.columns_of(file, options, encode=json_bytes):
         if isinstance(item, rows.Columns):
             many += item.length
             found += of_columns(item)
@@ -124,7 +124,7 @@ def test_unreadable_batches_are_rows_between_columns(tmp_path: Path) -> None:
     broken[61] ^= 1
     after = build([Record(b"\xff", b"\xfe", (Header("\udcff", b"\xfd"),))], base_offset=100)
     items = list(
-        arrow_columns.columns_of(
+        segment_arrays.columns_of(
             segment(tmp_path, b"".join(data) + bytes(broken) + after),
             logdir.Options(deep=True, payloads=True, check_crc=False),
             encode=json_bytes,
@@ -143,7 +143,7 @@ def test_large_batches_are_rows(tmp_path: Path) -> None:
     """They are better not held several times."""
     for codec in ("zstd", "none"):
         large = build([Record(value=bytes(1 << 20))] * 20, codec=codec)
-        found = arrow_columns.columns_of(segment(tmp_path, large), WAYS[-1], encode=json_bytes)
+        found = segment_arrays.columns_of(segment(tmp_path, large), WAYS[-1], encode=json_bytes)
         assert {type(item).__name__ for item in found} == {"BatchRow", "RecordRow"}
 
 
@@ -177,7 +177,7 @@ def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
     data = b"".join(build([Record(value=bytes(1000))] * 500, base_offset=500 * i, codec="zstd") for i in range(40))
     sizes = [
         sum(array.nbytes for array in item.arrays.values())
-        for item in arrow_columns.columns_of(segment(tmp_path, data), WAYS[-1], encode=json_bytes)
+        for item in segment_arrays.columns_of(segment(tmp_path, data), WAYS[-1], encode=json_bytes)
         if isinstance(item, rows.Columns)
     ]
     assert sum(sizes) > 20 << 20
@@ -185,7 +185,7 @@ def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
 
 
 def test_unknown_field_falls_back_to_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_columns, "KNOWN", arrow_columns.KNOWN - {"codec"})
+    monkeypatch.setattr(segment_arrays, "KNOWN", segment_arrays.KNOWN - {"codec"})
     assert both(segment(tmp_path, build([Record(b"k", b"v")])), WAYS[-1])[1] == 0
 
 

@@ -1,7 +1,7 @@
 """Segments as Arrow columns, many batches at a time: what `rows_of` gives, without a row for each record. Without the
 native engine it is `rows_of`.
 
-Each batch has a row, and its records have theirs behind it, as in `rows_of`. Refused (see `batch_runs`) are batches
+Each batch has a row, and its records have theirs after it, as in `rows_of`. Refused (see `batch_runs`) are batches
 that cannot be read, and those whose records are too large to be held twice. The types of the rows define the fields;
 one that is not known here leaves all of the work to `rows_of`. Needs pyarrow.
 """
