@@ -14,7 +14,7 @@ from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.dump_options import all_paths
 from kafkawire.cli.exit_codes import ReadOutcome
-from kafkawire.cli.option_groups import CLUSTER, COPIES, Group, Need, grouped
+from kafkawire.cli.option_groups import Group, Need, grouped
 from kafkawire.cli.output_file import check_log_output, check_output, open_output
 from kafkawire.cli.source_options import ClusterOption, PathsArgument, ReportOption, TierKeysOption, check_source
 from kafkawire.cli.table import TableView, Views
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 _MOST = 40  # `offsets.MOST_RANGES`
 _FETCH_BYTES = 64 << 20
+_CLUSTER = Need(
+    "--bootstrap-server or --bootstrap-controller",
+    "--bootstrap-server (or --bootstrap-controller)",
+    lambda values: values["bootstrap_server"] is not None or values["bootstrap_controller"] is not None,
+)
+_COPIES = Need("PATH", "log directories (PATH), no --bootstrap-server", lambda values: not _CLUSTER.met(values))
 _SHARES = Need("--share-group", "--share-group", lambda values: values["share_group"] is not None)
 
 _STATUS = ("status", "transaction", "control", "coordinator_epoch")
@@ -77,9 +83,9 @@ def register(app: typer.Typer) -> None:
 @grouped(
     Group("What is explained", ("topic", "partition", "offset", "first", "end", "share_group", "partition_history")),
     Group("Of a share group", ("delivery_count_limit", "dead_letter_topic"), (_SHARES,)),
-    Group("A cluster in place of copies", ("bootstrap_server",)),
-    Group("A cluster", ("command_config", "fetch_bytes"), (CLUSTER,)),
-    Group("Copies", ("tier_key",), (COPIES,)),
+    Group("A cluster in place of copies", ("bootstrap_server", "bootstrap_controller")),
+    Group("A cluster", ("command_config", "fetch_bytes"), (_CLUSTER,)),
+    Group("Copies", ("tier_key",), (_COPIES,)),
     Group("What is printed", ("max_ranges", "equal_records", "report", "format", "to", "wide", "no_cut")),
 )
 def explain(
@@ -110,9 +116,7 @@ def explain(
     ] = False,
     partition_history: Annotated[
         bool,
-        typer.Option(
-            "--partition-history", help="Who led the partition: leaders, ISR and ELR, by copies of __cluster_metadata."
-        ),
+        typer.Option("--partition-history", help="Who led the partition: leaders, ISR and ELR, by __cluster_metadata."),
     ] = False,
     delivery_count_limit: Annotated[
         int | None,
@@ -133,6 +137,14 @@ def explain(
         ),
     ] = None,
     bootstrap_server: ClusterOption = None,
+    bootstrap_controller: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-controller",
+            metavar="HOST:PORT,...",
+            help="Some controllers of a cluster, for --partition-history.",
+        ),
+    ] = None,
     command_config: ConfigOption = None,
     fetch_bytes: Annotated[
         int | None,
@@ -168,6 +180,7 @@ def explain(
       kafkawire explain --bootstrap-server 127.0.0.1:9092 --share-group workers
     Who led a partition, and which elections were unclean:
       kafkawire explain /copies/broker-* --topic orders --partition 0 --partition-history
+      kafkawire explain --bootstrap-controller 127.0.0.1:9093 --topic orders --partition 0 --partition-history
     Part of a log in full detail:
       kafkawire explain /var/kafka-logs --topic orders --partition 0 --from 4000 --to 5000 --max-ranges 0
     The leader's log of a live cluster, its newest 64 MiB:
@@ -175,6 +188,8 @@ def explain(
     """
     from kafkawire import logdir, offsets
 
+    if bootstrap_controller is not None and not partition_history:
+        raise typer.BadParameter("--bootstrap-controller goes with --partition-history: controllers hold no other log")
     if share_group is not None:
         given = {"--from": first, "--to": end, "--equal-records": equal_records or None, "--report": report,
                  "--partition-history": partition_history or None}  # fmt: skip
@@ -204,19 +219,24 @@ def explain(
     if partition_history:
         others = {
             "--offset": offset, "--from": first, "--to": end, "--equal-records": equal_records or None,
-            "--report": report, "--command-config": command_config,
-            "--fetch-bytes": fetch_bytes, "--max-ranges": None if max_ranges == _MOST else max_ranges,
+            "--report": report, "--max-ranges": None if max_ranges == _MOST else max_ranges,
         }  # fmt: skip
-        if bootstrap_server is not None:
-            raise typer.BadParameter(
-                "--partition-history does not go with --bootstrap-server: brokers give __cluster_metadata to no "
-                "client. Copy that folder from any broker or controller"
-            )
         for option, value in others.items():
             if value is not None:
                 raise typer.BadParameter(f"{option} does not go with --partition-history")
-        from kafkawire.cli.explain_history import print_partition_history
+        from kafkawire.cli.explain_history import print_live_history, print_partition_history
 
+        if bootstrap_controller is not None and bootstrap_server is not None:
+            raise typer.BadParameter("give --bootstrap-controller or --bootstrap-server")
+        address = bootstrap_controller or bootstrap_server
+        check_source(paths, address)
+        if address is not None:
+            check_output(to, [command_config])
+            print_live_history(
+                address, command_config, topic, partition, _FETCH_BYTES if fetch_bytes is None else fetch_bytes,
+                controllers=bootstrap_controller is not None, format=format, to=to, wide=wide, no_cut=no_cut,
+            )  # fmt: skip
+            return
         chosen = all_paths(paths, None)
         check_log_output(to, [*chosen, *(tier_key or ())])
         print_partition_history(

@@ -18,6 +18,7 @@ from kafkawire.transactions.facts import CLUSTER_METADATA
 #: As leader of a PartitionChangeRecord: the leader stays. As its recovery state: it stays.
 _SAME_LEADER, _SAME_STATE = -2, -1
 CLEAN, ELIGIBLE, UNCLEAN, NONE = "clean", "eligible", "unclean", "none"
+_CHECKPOINT = "as a checkpoint has it: what was before it is not known"
 _UNKNOWN_STAKE = "which records the new leader did not have is not known: no copy of a former leader's log is here"
 
 
@@ -46,7 +47,7 @@ def partition_history(found: LeadingReplicas, topic: str, partition: int) -> Ite
     leading = found.of(CLUSTER_METADATA, 0)
     if leading is None:
         raise LookupError(f"no copy of {CLUSTER_METADATA} is here")
-    log, fold = MetadataLog(), _Fold(topic, partition)
+    log, fold = MetadataLog(history=True), _Fold(topic, partition)
     place: RowOrigin = {"file": leading.partition.path, "topic": topic, "partition": partition}
     stake = _Stake(found, topic, partition)
     events = 0
@@ -133,7 +134,7 @@ class _Fold:
             last_known_elr=after.last_known_elr,
             election=election,
             recovering=after.recovery == 1,
-            what=what or _told(before, after, election, snapshot=entry.snapshot),
+            what=what or _told(before, after, election, entry),
         )
 
 
@@ -172,9 +173,12 @@ def _election(before: _State, after: _State) -> str:
     return ELIGIBLE if after.leader in before.elr else UNCLEAN
 
 
-def _told(before: _State | None, after: _State, election: str | None, *, snapshot: bool) -> str:
+def _told(before: _State | None, after: _State, election: str | None, entry: MetadataRecord) -> str:
     if before is None:
-        return "as a checkpoint has it" if snapshot else "the partition is made"
+        if entry.snapshot:
+            return _CHECKPOINT
+        made = isinstance(entry.message, PartitionRecord)
+        return "the partition is made" if made else "the first record that is left: what was before it is not known"
     parts = []
     if election == UNCLEAN:
         parts.append(f"broker {after.leader} is elected, which was neither in sync nor eligible: an unclean election")

@@ -141,8 +141,25 @@ def test_audit_judges_share_groups(run: Run, logs: Path) -> None:
     assert violation["what"].endswith(f"is not in {share_groups.MISNAMED}")
 
 
-def test_the_history_of_a_partition_is_read_from_copies_only(run: Run) -> None:
-    words = ("--topic", "orders", "--partition", "0", "--partition-history")
-    found = run("explain", "--bootstrap-server", "127.0.0.1:1", *words)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--bootstrap-controller", "127.0.0.1:1"), "--bootstrap-controller goes with --partition-history"),
+        (
+            ("--bootstrap-controller", "127.0.0.1:1", "--bootstrap-server", "127.0.0.1:1", "--partition-history"),
+            "give --bootstrap-controller or --bootstrap-server",
+        ),
+        (
+            ("copies", "--bootstrap-controller", "127.0.0.1:1", "--partition-history"),
+            "give log directories (PATH...), or a",
+        ),
+        (
+            ("--bootstrap-controller", "127.0.0.1:1", "--partition-history", "--offset", "3"),
+            "--offset does not go with",
+        ),
+    ],
+)
+def test_options_that_do_not_go_with_controllers_are_refused(run: Run, words: tuple[str, ...], said: str) -> None:
+    found = run("explain", *words, "--topic", "orders", "--partition", "0")
     assert found.code == 2
-    assert "brokers give __cluster_metadata to no client" in " ".join(found.err.split())
+    assert said in " ".join(found.err.split())

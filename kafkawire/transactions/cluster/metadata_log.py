@@ -36,6 +36,8 @@ WANTED: tuple[type[Message], ...] = (
     RemoveTopicRecord,
     TopicRecord,
 )
+#: The first offset that may hold a message: the leader that begins a log writes a control record at offset 0.
+FIRST_RECORD = 1
 #: As many gaps are named; the others are counted.
 _MOST_GAPS = 20
 
@@ -54,6 +56,9 @@ class MetadataLog:
 
     Args:
         wanted: the messages that are decoded; by default those that facts rest on.
+        history: from the oldest state that is known, each record in order: where the log starts at 0, without a
+            checkpoint; otherwise from the oldest checkpoint that the log follows. By default the newest one is read
+            first, and then all segments, also those that it replaces: what is newest counts.
 
     Attributes:
         complete: no record is missing before the newest: offsets follow, and nothing but the end of the last segment is
@@ -64,7 +69,8 @@ class MetadataLog:
             hold did not exist.
     """
 
-    def __init__(self, wanted: Iterable[type[Message]] = WANTED) -> None:
+    def __init__(self, wanted: Iterable[type[Message]] = WANTED, *, history: bool = False) -> None:
+        self._history = history
         self._wanted = frozenset(message.spec.api_key for message in wanted)
         self.complete = True
         self.until: int | None = None
@@ -81,28 +87,32 @@ class MetadataLog:
     def entries(self, partition: Partition) -> Iterator[MetadataRecord]:
         """The records, once; the attributes are known after the last."""
         checkpoints = [file for file in partition.files if file.kind == "kraft-snapshot" and not file.state]
+        checkpoints.sort(key=lambda file: file.offset or 0)
+        segments = partition.segments
+        if self._history and segments:
+            checkpoints = _followed(checkpoints, segments[0].offset or 0)
         following: int | None = None
-        for file in sorted(checkpoints, key=lambda file: file.offset or 0)[-1:]:
+        for file in checkpoints[-1:]:
             self._begun = self._ended = False
             yield from self._read(file, None)
             following = file.offset or 0
             self.whole_checkpoint = self._begun and self._ended and self.complete
             if not self._ended:
                 self._lack(f"{file.path} ends without its {_FOOTER}: records behind its end may be missing")
-        segments = partition.segments
         start = segments[0].offset or 0 if segments else None
+        known_from = (following or 0) if self._history else 0
         if start is None:
             what = f"the log behind offset {following} was not read" if checkpoints else "there is no checkpoint either"
             self._name(f"{partition.path} holds no segment: {what}")
             self.complete = self.complete and bool(checkpoints)
-        elif start > (following or 0):
+        elif start > (following or FIRST_RECORD):
             self._lack(f"{partition.path}: offsets {following or 0} to {start - 1} are in no checkpoint and no segment")
         following = None
         for number, file in enumerate(segments):
             base = file.offset or 0
             if following is not None and base > following:
                 self._lack(f"{partition.path}: offsets {following} to {base - 1} are in no segment")
-            following = yield from self._read(file, base, last=number + 1 == len(segments))
+            following = yield from self._read(file, base, last=number + 1 == len(segments), known_from=known_from)
 
     def _lack(self, gap: str) -> None:
         """A record may be missing."""
@@ -116,10 +126,11 @@ class MetadataLog:
             self._more += 1
 
     def _read(
-        self, file: LogFile, following: int | None, *, last: bool = False
+        self, file: LogFile, following: int | None, *, last: bool = False, known_from: int = 0
     ) -> Generator[MetadataRecord, None, int]:
         """The records of a file; returns the offset after its last. `following`: the first offset that a segment must
-        have; None for a checkpoint, whose offsets are its own."""
+        have; None for a checkpoint, whose offsets are its own. `known_from`: a segment's records below are left
+        out."""
         snapshot, end, position = following is None, following or 0, 0
         try:
             for item in file.batches():
@@ -137,6 +148,8 @@ class MetadataLog:
                 if not snapshot:
                     self.until = max(self.until or 0, item.max_timestamp)
                 for record in item.records:
+                    if not snapshot and record.offset < known_from:
+                        continue
                     yield MetadataRecord(record.offset, record.timestamp, snapshot, self._message(file, item, record))
         except (OSError, KafkaWireError) as error:
             self._lack(f"{file.path}: at byte {position}: {error}")
@@ -170,3 +183,11 @@ class MetadataLog:
                 except DecodeError as error:
                     self._lack(f"{file.path}: at byte {batch.position}: {error}")
             self._ended = self._ended or name == _FOOTER
+
+
+def _followed(checkpoints: list[LogFile], start: int) -> list[LogFile]:
+    """Of checkpoints in order, the oldest that a log from offset `start` follows, or else the newest; none where the
+    log is whole."""
+    if start <= FIRST_RECORD:
+        return []
+    return [file for file in checkpoints if (file.offset or 0) >= start][:1] or checkpoints[-1:]
