@@ -13,6 +13,7 @@ from kafkawire.offsets.copied_lag import copied_lags
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.rows import Lag, LagCount
 from kafkawire.transactions.blocking.blockers import GroupView
+from tests.audit_logs import PartitionLog
 from tests.recorded_clusters import CLUSTERS, Copy
 
 pytestmark = pytest.mark.slow
@@ -92,3 +93,22 @@ def test_bounds_hold_on_damaged_copies(cluster: str, tmp_path: Path) -> None:
         if not (fits(lag.read_committed, got[0]) and fits(lag.read_uncommitted, got[1])):
             wrong.append((str(file.relative_to(tmp_path)), offset, got, lag))
     assert wrong == []
+
+
+@pytest.mark.parametrize(("cleaned", "count"), [(6, (6, 6)), (4, (6, 8)), (0, (6, 8))])
+def test_offsets_missing_between_batches_are_unknown_where_no_cleaner_has_been(
+    tmp_path: Path, cleaned: int, count: tuple[int, int]
+) -> None:
+    log = PartitionLog(tmp_path / "orders-0")
+    for _ in range(4):
+        log.plain()
+    log.skip(2)
+    for _ in range(2):
+        log.plain()
+    log.write()
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\norders 0 8\n")
+    (tmp_path / "cleaner-offset-checkpoint").write_text(f"0\n1\norders 0 {cleaned}\n")
+    view = GroupView(group="g", committed={("orders", 0): 0}, partitions=frozenset({("orders", 0)}))
+    (lag,) = copied_lags(LeadingReplicas(logdir.open(tmp_path)), view, as_of=None)
+    assert lag.read_uncommitted is not None
+    assert (lag.read_uncommitted.least, lag.read_uncommitted.most) == count
