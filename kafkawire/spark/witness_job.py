@@ -23,6 +23,7 @@ import pyarrow as pa
 from kafkawire import capture, logdir
 from kafkawire.capture import Summary
 from kafkawire.errors import CaptureError
+from kafkawire.records.distinct import distinct
 from kafkawire.rows import DamageRow, Row
 from kafkawire.spark.jobs import Progress, job, kept
 from kafkawire.spark.session import QUICK_START, session_on
@@ -230,7 +231,7 @@ def _merged(joined: Witness, parts: list[tuple[Any, CaptureNote]]) -> tuple[list
         numbers.append(merged(joined, part, runs))
         runs += part.runs
         subjects |= part.subjects
-    ids = np.unique(np.concatenate([np.empty(0, np.int64), *(part.producer_ids for part, _ in parts)]))
+    ids = distinct(np.concatenate([np.empty(0, np.int64), *(part.producer_ids for part, _ in parts)]))
     context = joined.context_of(ids, subjects)
     return [note for _, note in parts], numbers, context
 

@@ -33,7 +33,7 @@ class DecidedTransactions:
     """
 
     def __init__(self, producer_ids: Int64) -> None:
-        self._wanted = set(np.unique(producer_ids).tolist())
+        self._wanted = set(producer_ids.tolist())
         self._chunks: list[np.ndarray[tuple[int], np.dtype[np.void]]] = []
         self._members: list[np.ndarray[tuple[int], np.dtype[np.uint64]]] = []
         self.logs: list[str] = []

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkawire.records.array_types import Bools, Int64
+from kafkawire.records.distinct import distinct
 from kafkawire.witness.batch_fates import ACKED, MAY_BE_HELD, REFUSED, UNANSWERED, UNREAD
 from kafkawire.witness.contents import UInt64, mixed
 from kafkawire.witness.packed_rows import Array, PackedRows
@@ -38,7 +39,7 @@ def grouped(sent: PackedRows) -> PackedRows:
     key = identity(sent["producer_id"], sent["epoch"], sent["sequence"], content)
     with_content = np.where(sent["producer_id"] >= 0, mixed(key, content), content)
     ordered = np.sort(with_content)
-    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    repeated = distinct(ordered[1:][ordered[1:] == ordered[:-1]])
     several = among(with_content, repeated)
     response = sent["response"]
     row = np.arange(len(sent))

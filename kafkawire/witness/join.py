@@ -9,6 +9,7 @@ import numpy as np
 from kafkawire.logdir.transaction_states import COMMITTED, NONE
 from kafkawire.offsets import statuses
 from kafkawire.records.array_types import Bools, Int8, Int64
+from kafkawire.records.distinct import distinct
 from kafkawire.witness import batch_fates as fates
 from kafkawire.witness.contents import NOT_COMPARABLE, UInt64
 from kafkawire.witness.grouping import among, identity
@@ -165,7 +166,7 @@ def _by_key(
 ) -> list[int]:
     """Fills in where the other batches are, and second copies of any. Returns those of which that cannot be decided."""
     ordered = np.sort(keys)
-    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    repeated = distinct(ordered[1:][ordered[1:] == ordered[:-1]])
     repeated = repeated[repeated != NOT_COMPARABLE]
     lookups = at < 0
     if len(repeated):
@@ -238,7 +239,7 @@ def _after_a_reset(batches: PackedRows, rows: PackedRows, held: PackedRows, at: 
     open_ones = here & (batches["response"] != fates.ACKED)
     if not open_ones.any():
         return
-    chosen = np.flatnonzero(here & among(rows["content"], np.unique(rows["content"][open_ones])))
+    chosen = np.flatnonzero(here & among(rows["content"], distinct(rows["content"][open_ones])))
     content = rows["content"][chosen]
     order = np.argsort(content, kind="stable")
     again = np.flatnonzero(content[order][1:] == content[order][:-1])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkawire.records.array_types import Int64
+from kafkawire.records.distinct import distinct
 from kafkawire.rows import Row
 from kafkawire.witness import batch_fates as fates
 from kafkawire.witness.captured_decisions import DecidedTransactions
@@ -121,7 +122,7 @@ def _sent(
 def producer_ids_of(captured: dict[Place, Captured]) -> Int64:
     """The producer ids of transactional batches, each once."""
     ids = [one.sent["producer_id"][one.sent["transactional"]] for one in captured.values() if one.sent is not None]
-    return np.unique(np.concatenate([np.empty(0, np.int64), *ids]))
+    return distinct(np.concatenate([np.empty(0, np.int64), *ids]))
 
 
 def subjects_of(captured: dict[Place, Captured], groups: list[str]) -> set[tuple[str, str, int]]:

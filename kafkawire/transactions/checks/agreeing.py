@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkawire.records.array_types import Bools, Int32, Int64
+from kafkawire.records.distinct import distinct
 from kafkawire.transactions.checks.marker_outcomes import Tallies
 from kafkawire.transactions.coordinator.coordinator_rules import EPOCH_BUMP
 from kafkawire.transactions.coordinator.decisions import Decision
@@ -69,7 +70,7 @@ class JoinedDecisions:
     def objects(self, producer_ids: Int64) -> dict[int, list[Decision]]:
         """Those about data of some producer ids, by these."""
         found: dict[int, list[Decision]] = {}
-        sought = np.unique(producer_ids)
+        sought = distinct(producer_ids)
         for one in self._decided if len(sought) else ():
             for decision in one.of(sought):
                 found.setdefault(decision.producer_id, []).append(decision)
