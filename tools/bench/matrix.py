@@ -157,10 +157,13 @@ _NOTES = """Tables have the first 10,000 rows. Lines of jsonl are what the engin
 made of them, many at a time; Parquet is made of columns. One walk over the frames writes either: with columns as a
 further sink of that walk jsonl took 5 to 40 % more.
 
-What is above its gate, by profile:
+What is above its gate, by profile (cProfile and `perf stat -e task-clock`, the capture above):
 
-- `--timeline`: all messages are read in Python (80 % of the time), since ids are learned from responses as they
-  come."""
+- `capture --body --records` as a table: 2.1 times its own jsonl. In a file a table is as wide as its longest values,
+  10,000 characters: 105 MB of text for 10,000 rows. Joining its cells takes 27 us a row, encoding the text 18 us,
+  stripping blanks at its ends 12 us: 0.57 s, where all of jsonl takes 0.48 s. With `COLUMNS=120`, as on a terminal, it
+  is 1.4 times.
+- `capture --body --records` as Parquet: 0.10 s are the import of pyarrow, a fifth of what jsonl takes."""
 
 
 if __name__ == "__main__":
