@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
 from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: Seconds for a thread that was started to begin its work.
 _BEGIN_S = 5
+#: As often a wait looks whether Ctrl-C came.
+_LOOK_S = 0.5
 
 
 def audit_cluster(
@@ -101,7 +103,11 @@ def _in_a_thread(work: Coroutine[Any, Any, T]) -> T:
 
     with ThreadPoolExecutor(1) as thread:
         try:
-            return thread.submit(asyncio.run, run()).result()
+            future = thread.submit(asyncio.run, run())
+            # A signal that comes right before a wait without end does not interrupt it.
+            while not wait([future], _LOOK_S).done:
+                pass
+            return future.result()
         except KeyboardInterrupt:
             # It has just ended; or Ctrl-C came before it could begin.
             with suppress(RuntimeError, TimeoutError):

@@ -30,6 +30,7 @@ ELSEWHERE = {
     r"^--install-completion": "it changes the user's shell: test_cli_completion.py",
     r"^conformance ": "an adapter of one's own: tests/vectors",
     r"^explain .*--bootstrap-server .*--share-group": "share groups of a cluster: tests/cli/test_cli_explain_shares.py",
+    r"^explain .*--bootstrap-.*--partition-history": "controllers: tests/cli/test_cli_explain_history_broker.py",
     r"--tier-key": "an encrypted tier: tests/logdir/test_logdir_tier_objects.py",
 }
 #: Commands that run until they are ended.
