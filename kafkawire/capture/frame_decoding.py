@@ -82,7 +82,7 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
     transactional_ids: set[bytes]
     producer_ids: set[int]
     shown: set[int]
-    tells: set[int]
+    naming: set[int]
     topics: dict[bytes, bytes]
 
 
@@ -239,14 +239,14 @@ class FrameDecoder:
         """The producer whose exchanges alone the native engine gives, if it is to."""
         if self.options.follows is None or self.options.keep:
             return None
-        from kafkawire.capture.timeline import SHOWN_APIS, TELLING_APIS, first_ids
+        from kafkawire.capture.timeline import SHOWN_APIS, NAMING_APIS, first_ids
 
         names, numbers = first_ids(self.options.follows)
         return Followed(
             transactional_ids={name.encode("utf-8", "surrogateescape") for name in names},
             producer_ids={number for number in numbers if number < 1 << 63},
             shown={*filter(self._follows, SHOWN_APIS)},
-            tells={*filter(self._follows, TELLING_APIS)},
+            naming={*filter(self._follows, NAMING_APIS)},
             topics={},
         )
 

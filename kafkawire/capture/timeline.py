@@ -171,8 +171,8 @@ _DESCRIPTIONS: dict[str, Callable[[Any, Any, TopicNames], str]] = {
 
 #: Api keys of the exchanges that a timeline shows, and of those whose responses name topics; it needs their messages.
 SHOWN_APIS = frozenset(key for key, name in NAMES.items() if f"{name}Request" in _DESCRIPTIONS)
-TELLING_APIS = frozenset(key for key, name in NAMES.items() if f"{name}Response" in TELLING_TOPICS)
-APIS = SHOWN_APIS | TELLING_APIS
+NAMING_APIS = frozenset(key for key, name in NAMES.items() if f"{name}Response" in TELLING_TOPICS)
+APIS = SHOWN_APIS | NAMING_APIS
 
 
 def steps(exchanges: Iterable[CapturedExchange], who: str) -> Iterator[TimelineStep]:

@@ -74,7 +74,7 @@ class FileSource:
     def _ahead(self, position: int, length: int) -> bytes:
         try:
             return self._read(position, max(length, self._window_size))
-        except OSError:  # perhaps after what is asked for
+        except OSError:  # bytes after those asked for may be unreadable: without these, or the error is raised
             if length >= self._window_size:
                 raise
             return self._read(position, length)

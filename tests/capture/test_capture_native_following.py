@@ -75,7 +75,7 @@ def test_only_what_is_needed_is_given() -> None:
     assert all(each.row.problem is not None or each.row.api in ("Metadata", "CreateTopics", "DescribeTopicPartitions")
                for each in found)  # fmt: skip
     frames = list(read_with(BytesIO(PCAP), keep=True, keep_messages=APIS, follows="nobody").matched())
-    assert len(frames) == count  # whoever keeps all frames gets all
+    assert len(frames) == count
 
 
 @pytest.mark.slow
@@ -128,9 +128,9 @@ def test_names_of_topics_may_change() -> None:
     topic_id = UUID(int=7)
     talk = Conversation()
     for number, name in enumerate(["orders", "orders", "payments", "orders"]):
-        told = MetadataResponse(topics=(MetadataResponseTopic(name=name, topic_id=topic_id),))
+        response = MetadataResponse(topics=(MetadataResponseTopic(name=name, topic_id=topic_id),))
         talk.request(MetadataRequest(topics=None), version=13, correlation_id=2 * number)
-        talk.response(told, version=13, correlation_id=2 * number)
+        talk.response(response, version=13, correlation_id=2 * number)
         data = TopicProduceData(topic_id=topic_id, partition_data=produce(-1).topic_data[0].partition_data)
         asked = replace(produce(-1), transactional_id="me", topic_data=(data,))
         talk.request(asked, version=13, correlation_id=2 * number + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -12,6 +13,7 @@ import pytest
 
 from tests.broker_fixture import StartCluster
 from tests.cli.runner import Run
+from tests.docs.guide import blocks, commands
 from tools.broker import RunningCluster
 from tools.polling import until
 from tools.recordings.clients import create_topics
@@ -70,6 +72,29 @@ def test_each_controller_and_each_broker_give_the_history_that_copies_give(three
     assert events(run, *three.log_dirs.values()) == live
 
 
+def test_printed_commands_run(three: RunningCluster, run: Run) -> None:
+    """Those of the page and of the help, with the addresses of this cluster."""
+    page = (command for block in blocks("docs/explain.md") for command in commands(block.text))
+    help_text = (
+        shlex.split(line)[1:] for line in run("explain", "--help").text.splitlines() if "kafkawire explain" in line
+    )
+    printed = {
+        tuple(words)
+        for words in (*page, *help_text)
+        if "--partition-history" in words and any(word.startswith("--bootstrap") for word in words)
+    }
+    assert printed
+    addresses = {
+        "--bootstrap-controller": three.nodes[0].controller_address,
+        "--bootstrap-server": three.bootstrap,
+    }
+    for words in printed:
+        given = [addresses.get(before, word) for before, word in zip(("", *words), words, strict=False)]
+        found = run(*given, "--format", "jsonl")
+        assert (found.code, found.err) == (0, ""), words
+        assert '"the partition is made"' in found.text
+
+
 def test_controllers_that_are_no_brokers(start_cluster: StartCluster, run: Run) -> None:
     with start_cluster(2, controllers=1) as running:
         create_topics(running.bootstrap, {TOPIC: 1}, replicas=2, config={})
@@ -88,7 +113,7 @@ def test_what_is_not_read_is_named(three: RunningCluster, run: Run) -> None:
 @pytest.mark.parametrize("what", ["a broker's listener", "nothing listens", "unknown topic"])
 def test_errors_name_what_to_give(three: RunningCluster, run: Run, what: str) -> None:
     controller = ("--bootstrap-controller", three.nodes[0].controller_address)
-    words, said = {
+    words, expected = {
         "a broker's listener": (("--bootstrap-controller", three.bootstrap, *PLACE), "a broker's listener"),
         "nothing listens": (("--bootstrap-controller", "127.0.0.1:1", *PLACE), "127.0.0.1:1"),
         "unknown topic": (
@@ -98,7 +123,7 @@ def test_errors_name_what_to_give(three: RunningCluster, run: Run, what: str) ->
     }[what]
     found = run("explain", *words)
     assert found.code == 1, found.text
-    assert said in " ".join(found.err.split())
+    assert expected in " ".join(found.err.split())
     assert "Traceback" not in found.err
 
 

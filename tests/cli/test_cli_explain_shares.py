@@ -142,7 +142,7 @@ def test_audit_judges_share_groups(run: Run, logs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("--bootstrap-controller", "127.0.0.1:1"), "--bootstrap-controller goes with --partition-history"),
         (
@@ -159,7 +159,7 @@ def test_audit_judges_share_groups(run: Run, logs: Path) -> None:
         ),
     ],
 )
-def test_options_that_do_not_go_with_controllers_are_refused(run: Run, words: tuple[str, ...], said: str) -> None:
+def test_options_that_do_not_go_with_controllers_are_refused(run: Run, words: tuple[str, ...], expected: str) -> None:
     found = run("explain", *words, "--topic", "orders", "--partition", "0")
     assert found.code == 2
-    assert said in " ".join(found.err.split())
+    assert expected in " ".join(found.err.split())

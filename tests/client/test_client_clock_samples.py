@@ -122,16 +122,16 @@ async def test_a_running_transaction_is_not_late_by_a_coordinator_whose_clock_is
 
 
 @scenario
-async def test_a_clock_that_was_not_compared_is_told() -> None:
+async def test_a_clock_that_was_not_compared_is_named() -> None:
     audit = await held(-HOUR, writes=False)
     assert [one.reason for one in audit.findings] == ["late"]
     assert str(audit.read.clock).endswith(f"that of broker 1 was not compared with it ({NOTHING})")
-    told = f"The clock of broker 1, the coordinator, was not compared with the clock here ({NOTHING}): "
+    sentence = f"The clock of broker 1, the coordinator, was not compared with the clock here ({NOTHING}): "
     (found,) = audit.findings
-    assert any(one.startswith(told) for one in found.evidence)
+    assert any(one.startswith(sentence) for one in found.evidence)
     (deadline,) = [one for one in found.premises if one.name == "deadline"]
     assert deadline.holds
-    assert told in deadline.what
+    assert sentence in deadline.what
     refused: Any = await held(-HOUR, error=29)
     assert "TOPIC_AUTHORIZATION_FAILED" in refused.read.clock
 

@@ -19,7 +19,8 @@ from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records import Damage, Record, build
 from kafkawire.records.columns import Batches, records
 from tests.audit_logs import PartitionLog
-from tests.logdir.test_logdir_isolation import log_directory, write
+from tests.logdir.test_logdir_isolation import write
+from tests.logdir.test_logdir_outcomes import log_directory
 from tests.logdir.test_logdir_transaction_states import data_of, marker, truths
 from tests.transactions.schedules import Schedule, Written, naive_state, naive_transactions, schedules
 

@@ -7,7 +7,9 @@ KIP-595, KIP-630, `KafkaRaftClient.handleFetchRequest`, `ReplicatedLog.validateO
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -23,7 +25,6 @@ from kafkawire.messages import (
     DescribeClusterRequest,
     DescribeQuorumRequest,
     FetchRequest,
-    FetchResponse,
     FetchSnapshotRequest,
 )
 from kafkawire.messages.describe_quorum_request import PartitionData as QuorumPartition
@@ -56,11 +57,10 @@ class SpooledMetadata(msgspec.Struct, kw_only=True):
     """What was written.
 
     Attributes:
-        start: the first offset, of a checkpoint's end or of the log. `end`: after the last that was read.
-        bytes: that were written. problems: what was not read, sentences.
+        end: the offset after the last that was read. bytes: that were written.
+        problems: what was not read, sentences.
     """
 
-    start: int = 0
     end: int = 0
     bytes: int = 0
     problems: list[str] = msgspec.field(default_factory=list)
@@ -76,18 +76,17 @@ async def spool_metadata(cluster: Cluster, root: Path, fetch_bytes: int) -> Spoo
     Raises:
         ClientError: no controller that leads could be reached, or it refuses.
     """
-    quorum = _Quorum(cluster)
-    found = SpooledMetadata()
+    quorum, found = _Quorum(cluster), SpooledMetadata()
     folder = root / f"{CLUSTER_METADATA}-0"
     folder.mkdir()
     part = await quorum.fetch(0, 0, fetch_bytes)
     offset, epoch = 0, 0
     if part.snapshot_id.end_offset >= 0 and not part.log_start_offset:
-        # The log is whole. A leader with a checkpoint gives it to whoever begins at 0, and nothing is lost from 1 on.
+        # The log is whole. A leader answers offset 0 with its checkpoint, where it has one; from 1 on nothing is lost.
         offset, epoch = FIRST_RECORD, part.snapshot_id.epoch
     elif part.snapshot_id.end_offset >= 0:
         offset, epoch = await _checkpoint(quorum, part, folder, found, fetch_bytes)
-    found.start = found.end = offset
+    found.end = offset
     end = part.high_watermark
     with (folder / f"{offset:020}.log").open("wb") as file:
         while found.end < end:
@@ -188,51 +187,65 @@ class _Quorum:
 
     async def fetch(self, offset: int, epoch: int, most: int) -> PartitionData:
         """A response to Fetch. `epoch`: of the record before `offset`."""
-        for _ in range(_MOST_LEADERS):
-            deadline = self._cluster.deadline()
+        size = min(max(most, 1), PIECE)
+
+        def request(leader_epoch: int) -> FetchRequest:
             one = FetchPartition(
-                current_leader_epoch=self._epoch,
+                current_leader_epoch=leader_epoch,
                 fetch_offset=offset,
                 last_fetched_epoch=epoch,
-                partition_max_bytes=min(max(most, 1), PIECE),
+                partition_max_bytes=size,
             )
             topic = FetchTopic(topic_id=_TOPIC_ID, partitions=(one,))
-            body = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=min(max(most, 1), PIECE), topics=(topic,))
-            answer: FetchResponse = await self._cluster.ask_broker(
-                self._node, body, deadline, at_least=_FETCH, at_most=_FETCH
-            )
-            part = next((one for topic in answer.responses for one in topic.partitions), None)
-            code = answer.error_code or (0 if part is None else part.error_code)
-            if not code:
-                if part is None:
-                    raise ClientError(f"{CLUSTER_METADATA}: the controller's answer does not contain it")
-                return part
-            leader = None if part is None else (part.current_leader.leader_id, part.current_leader.leader_epoch)
-            await self._follow("Fetch", code, leader, deadline)
-        raise ClientError(f"{CLUSTER_METADATA}: no controller leads the quorum, or its leader changes all the time")
+            return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=size, topics=(topic,))
+
+        return await self._ask("Fetch", request, lambda answer: answer.responses, version=_FETCH)  # type: ignore[no-any-return]
 
     async def snapshot(self, end: int, epoch: int, position: int) -> SnapshotPart | None:
         """A piece of a checkpoint; None where the leader has it not."""
-        for _ in range(_MOST_LEADERS):
-            deadline = self._cluster.deadline()
+
+        def request(leader_epoch: int) -> FetchSnapshotRequest:
             wanted = PartitionSnapshot(
-                current_leader_epoch=self._epoch,
+                current_leader_epoch=leader_epoch,
                 snapshot_id=SnapshotId(end_offset=end, epoch=epoch),
                 position=position,
             )
             topic = TopicSnapshot(name=CLUSTER_METADATA, partitions=(wanted,))
-            body = FetchSnapshotRequest(max_bytes=PIECE, topics=(topic,))
-            answer = await self._cluster.ask_broker(self._node, body, deadline)
-            part: SnapshotPart | None = next((one for topic in answer.topics for one in topic.partitions), None)
-            code = answer.error_code or (0 if part is None else part.error_code)
-            if code == _NO_SNAPSHOT:
+            return FetchSnapshotRequest(max_bytes=PIECE, topics=(topic,))
+
+        try:
+            return await self._ask("FetchSnapshot", request, lambda answer: answer.topics)  # type: ignore[no-any-return]
+        except BrokerError as error:
+            if error.code == _NO_SNAPSHOT:
                 return None
+            raise
+
+    async def _ask(
+        self,
+        api: str,
+        request: Callable[[int], FetchRequest | FetchSnapshotRequest],
+        topics: Callable[[Any], Sequence[Any]],
+        version: int | None = None,
+    ) -> Any:
+        """The partition's part of the leader's answer.
+
+        Args:
+            request: the leader's epoch -> a request. `topics`: an answer -> its topics.
+            version: of the request; None: the highest that both know.
+        """
+        for _ in range(_MOST_LEADERS):
+            deadline = self._cluster.deadline()
+            answer: Any = await self._cluster.ask_broker(
+                self._node, request(self._epoch), deadline, at_least=version or 0, at_most=version
+            )
+            part = next((one for topic in topics(answer) for one in topic.partitions), None)
+            code = answer.error_code or (0 if part is None else part.error_code)
             if not code:
                 if part is None:
-                    raise ClientError(f"{CLUSTER_METADATA}: the controller's answer has no checkpoint")
+                    raise ClientError(f"{CLUSTER_METADATA}: the controller's answer to {api} does not contain it")
                 return part
             leader = None if part is None else (part.current_leader.leader_id, part.current_leader.leader_epoch)
-            await self._follow("FetchSnapshot", code, leader, deadline)
+            await self._follow(api, code, leader, deadline)
         raise ClientError(f"{CLUSTER_METADATA}: no controller leads the quorum, or its leader changes all the time")
 
     async def _follow(self, api: str, code: int, leader: tuple[int, int] | None, deadline: Deadline) -> None:
@@ -264,7 +277,7 @@ class _Quorum:
             raise BrokerError(answer.error_code, what, detail=answer.error_message or "", right=right)
         self._cluster.brokers = {one.broker_id: Broker(one.broker_id, one.host, one.port) for one in answer.brokers}
         if node not in self._cluster.brokers:
-            raise ClientError(f"controller {node} leads the quorum, and no controller says where it listens")
+            raise ClientError(f"controller {node} leads the quorum, and its address is not known")
         self._node = node
 
 
@@ -272,7 +285,7 @@ async def controllers_of(cluster: Cluster) -> tuple[tuple[str, int], ...]:
     """Where the leader of the controllers listens, and then the other voters, by any broker (Describe on the cluster).
 
     Raises:
-        ClientError: no broker says so: it is older than Kafka 3.9, or has ZooKeeper.
+        ClientError: the broker is older than Kafka 3.9 or has ZooKeeper, and does not list them.
     """
     topic = TopicData(topic_name=CLUSTER_METADATA, partitions=(QuorumPartition(partition_index=0),))
     body, advice = DescribeQuorumRequest(topics=(topic,)), "give the controllers' addresses by --bootstrap-controller"
@@ -290,5 +303,5 @@ async def controllers_of(cluster: Cluster) -> tuple[tuple[str, int], ...]:
     nodes = sorted(answer.nodes, key=lambda node: node.node_id != leader)
     found = tuple((one.host, one.port) for node in nodes for one in node.listeners)
     if not found:
-        raise ClientError(f"where the controllers listen: the broker does not say: {advice}")
+        raise ClientError(f"where the controllers listen: the broker does not list them: {advice}")
     return found

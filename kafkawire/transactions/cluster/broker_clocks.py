@@ -17,7 +17,7 @@ from kafkawire.transactions.formatting import when
 
 #: Times of two brokers that differ by more than this are not taken for times of clocks that are right.
 FAR_MS = 86_400_000
-#: The year 2200, epoch milliseconds: a time after it has another unit, whoever wrote it.
+#: The year 2200, epoch milliseconds: a time after it has another unit, also where a broker wrote it.
 LATEST_MS = 7_258_118_400_000
 
 #: A broker's id; of partitions whose leader is not known, each is taken for a broker's: topic and partition.

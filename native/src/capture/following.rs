@@ -1,5 +1,5 @@
 //! Which exchanges the timeline of a producer needs, by the rules of `kafkawire.capture.timeline`: those of its requests,
-//! whose ids are learned as they come, and those whose responses tell the names of topics.
+//! whose ids are learned as they come, and those whose responses name topics.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::exchange::{Exchange, RequestContent, ResponseContent};
 use crate::json::names::{Named, Names, NAMED_TOPIC_ID, PRODUCER, PRODUCER_ID, TOPIC, TRANSACTIONAL_ID};
 
 const INIT_PRODUCER_ID: i16 = 22;
-/// Names of topics that are remembered; where there are more, all responses that tell some are needed.
+/// Names of topics that are remembered; where there are more, all responses that have some are needed.
 const MOST_TOPICS: usize = 100_000;
 
 /// Of one producer.
@@ -20,9 +20,9 @@ pub struct Following {
     producer_ids: HashSet<i64>,
     /// Api keys of requests that are shown.
     shown: HashSet<i16>,
-    /// Those whose responses tell the names of topics.
-    tells: HashSet<i16>,
-    /// Names by id, as far as responses that were read here have told them.
+    /// Those whose responses name topics.
+    naming: HashSet<i16>,
+    /// Names by id, as far as responses that were read here have them.
     topics: HashMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -34,7 +34,7 @@ impl Following {
 
     /// As `keeps_request`, of responses.
     pub fn keeps_response(&self, api_key: i16) -> bool {
-        self.shown.contains(&api_key) || self.tells.contains(&api_key)
+        self.shown.contains(&api_key) || self.naming.contains(&api_key)
     }
 
     /// Whether an exchange is needed of which Python has read nothing. Call it for all, in their order.
@@ -43,23 +43,23 @@ impl Following {
             ResponseContent::Read { names, .. } => names,
             _ => &[],
         };
-        let told = self.tell(answered);
-        let RequestContent::Read { api, names, .. } = &exchange.asked else { return told };
+        let learned = self.learn_topics(answered);
+        let RequestContent::Read { api, names, .. } = &exchange.asked else { return learned };
         if !self.shown.contains(&api.key) {
-            return told;
+            return learned;
         }
         let assigned = if api.key == INIT_PRODUCER_ID { answered } else { &[] };
-        self.takes(names, assigned) || told
+        self.takes(names, assigned) || learned
     }
 
-    /// Takes the ids of an exchange that Python has read. It may have told names of topics.
+    /// Takes the ids of an exchange that Python has read. It may have named topics.
     pub fn learn(&mut self, names: &Names) {
         self.topics.clear();
         self.takes(names, &[]);
     }
 
-    /// Whether a response tells a name that is new.
-    fn tell(&mut self, names: &[(Named, Vec<u8>)]) -> bool {
+    /// Whether a response has a name that is new.
+    fn learn_topics(&mut self, names: &[(Named, Vec<u8>)]) -> bool {
         let mut new = false;
         for pair in names.windows(2) {
             let [(TOPIC, name), (NAMED_TOPIC_ID, id)] = pair else { continue };
@@ -117,7 +117,7 @@ mod tests {
             transactional_ids: HashSet::from([id.to_vec()]),
             producer_ids: HashSet::new(),
             shown: HashSet::new(),
-            tells: HashSet::new(),
+            naming: HashSet::new(),
             topics: HashMap::new(),
         }
     }
@@ -144,12 +144,15 @@ mod tests {
     }
 
     #[test]
-    fn names_of_topics_are_told_once() {
+    fn names_of_topics_are_learned_once() {
         let mut found = following(b"me");
         let names = |name: &str| [(TOPIC, name.as_bytes().to_vec()), (NAMED_TOPIC_ID, vec![1; 16])];
-        assert_eq!([found.tell(&names("a")), found.tell(&names("a")), found.tell(&names("b"))], [true, false, true]);
-        assert!(!found.tell(&[(TOPIC, b"a".to_vec()), (NAMED_TOPIC_ID, vec![0; 16])]));
+        assert_eq!(
+            [found.learn_topics(&names("a")), found.learn_topics(&names("a")), found.learn_topics(&names("b"))],
+            [true, false, true]
+        );
+        assert!(!found.learn_topics(&[(TOPIC, b"a".to_vec()), (NAMED_TOPIC_ID, vec![0; 16])]));
         found.learn(&Vec::new());
-        assert!(found.tell(&names("b")));
+        assert!(found.learn_topics(&names("b")));
     }
 }
