@@ -239,7 +239,7 @@ class FrameDecoder:
         """The producer whose exchanges alone the native engine gives, if it is to."""
         if self.options.follows is None or self.options.keep:
             return None
-        from kafkawire.capture.timeline import SHOWN_APIS, NAMING_APIS, first_ids
+        from kafkawire.capture.timeline import NAMING_APIS, SHOWN_APIS, first_ids
 
         names, numbers = first_ids(self.options.follows)
         return Followed(

@@ -134,7 +134,7 @@ class _Fold:
             last_known_elr=after.last_known_elr,
             election=election,
             recovering=after.recovery == 1,
-            what=what or _told(before, after, election, entry),
+            what=what or _change(before, after, election, entry),
         )
 
 
@@ -173,7 +173,7 @@ def _election(before: _State, after: _State) -> str:
     return ELIGIBLE if after.leader in before.elr else UNCLEAN
 
 
-def _told(before: _State | None, after: _State, election: str | None, entry: MetadataRecord) -> str:
+def _change(before: _State | None, after: _State, election: str | None, entry: MetadataRecord) -> str:
     if before is None:
         if entry.snapshot:
             return _CHECKPOINT
