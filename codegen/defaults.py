@@ -8,8 +8,8 @@ import re
 import uuid
 from collections.abc import Callable
 
-from kafkawire.codegen.load import quote
 from kafkawire.codegen.model import EMPTY_STRUCT, Default, FieldType
+from kafkawire.codegen.quoting import quote
 from kafkawire.wire.layout import (
     BOOL,
     BYTES,

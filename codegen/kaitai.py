@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafkawire.codegen import names
-from kafkawire.codegen.kaitai_text import condition, doc, file_id, member_ids, quote, type_id, unique
+from kafkawire.codegen.kaitai_text import condition, doc, file_id, member_ids, type_id, unique
 from kafkawire.codegen.model import FieldModel, MessageModel, StructModel
 from kafkawire.codegen.python_source import version_text
+from kafkawire.codegen.quoting import yaml_string
 from kafkawire.codegen.render import environment
 from kafkawire.codegen.wireshark import leads_to
 from kafkawire.printable import printable
@@ -99,7 +100,7 @@ def _frames(kind: str, messages: list[MessageModel]) -> str:
     return (
         environment()
         .get_template("kaitai_frames.ksy.jinja")
-        .render(kind=kind, messages=shown, imports=imports, quote=quote)
+        .render(kind=kind, messages=shown, imports=imports, quote=yaml_string)
     )
 
 
@@ -157,7 +158,7 @@ class _KaitaiMessage:
                 root=list(self.entries(message.root)),
                 flexible=condition(message.flexible, message.valid, "version") if mixed else "",
                 structs=types,
-                quote=quote,
+                quote=yaml_string,
                 doc=doc,
             )
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from kafkawire.codegen import names
 from kafkawire.codegen.model import MessageModel, StructModel
+from kafkawire.codegen.quoting import yaml_string
 from kafkawire.codegen.versions import runs
 from kafkawire.printable import printable
 
@@ -77,30 +78,6 @@ def condition(versions: Iterable[int], within: Iterable[int], variable: str) -> 
     return parts[0] if len(parts) == 1 else f"({' or '.join(f'({part})' for part in parts)})"
 
 
-# YAML ----------------------------------------------------------------------------------------------------------------
-
-
-def quote(text: str) -> str:
-    """A text as a YAML scalar on one line."""
-    if re.fullmatch(r"[A-Za-z][\w ,.;()+-]*", text, re.ASCII) and text.lower() not in (
-        "true",
-        "false",
-        "null",
-        "yes",
-        "no",
-        "on",
-        "off",
-    ):
-        return text
-    return '"' + "".join(map(_escaped, text)) + '"'
-
-
-def _escaped(char: str) -> str:
-    if char in '"\\':
-        return "\\" + char
-    return char if char.isprintable() else f"\\U{ord(char):08x}"
-
-
 def doc(text: str, indent: str) -> str:
     """The `doc:` of a text, or nothing where that is empty.
 
@@ -111,7 +88,7 @@ def doc(text: str, indent: str) -> str:
         text = text.replace(mark, " ".join(mark))
     if not text:
         return ""
-    if len(line := f"{indent}doc: {quote(text)}\n") <= _WIDTH:
+    if len(line := f"{indent}doc: {yaml_string(text)}\n") <= _WIDTH:
         return line
     lines = textwrap.wrap(text, _WIDTH - len(indent) - 2, break_long_words=False, break_on_hyphens=False)
     return f"{indent}doc: |\n" + "".join(f"{indent}  {line}\n" for line in lines)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkawire.codegen.positions import find_positions
+from kafkawire.codegen.quoting import quote
 from kafkawire.errors import Problem, SchemaError
 
 # Strings are matched so that the comment marks in them are none; one without an end goes to the end of the text, which
@@ -126,11 +127,6 @@ def describe(value: object) -> str:
     if isinstance(value, str):
         return quote(value)
     return json.dumps(value)
-
-
-def quote(text: str) -> str:
-    """`text` in quotes, without control characters and cut where it is long."""
-    return repr(text if len(text) <= 60 else text[:60] + "...")
 
 
 def read_text(file: Path, name: str) -> str:

@@ -17,16 +17,6 @@ _IMPORTED = re.compile(r"( *from \S+ import )([^()]+)")
 _TARGETS = re.compile(r"( +)(\w+(?:, \w+)+)( = .*)")
 
 
-def string(text: str) -> str:
-    """A string literal, in double quotes where that needs no escape."""
-    quoted = repr(text)
-    return f'"{quoted[1:-1]}"' if quoted[0] == "'" and '"' not in quoted else quoted
-
-
-def strings(values: tuple[str, ...]) -> str:
-    return "(" + ", ".join(string(value) for value in values) + ("," if len(values) == 1 else "") + ")"
-
-
 def range_text(versions: VersionRange) -> str:
     return f"range({versions.low}, {versions.high + 1})" if versions.low else f"range({versions.high + 1})"
 

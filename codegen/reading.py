@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Collection
 from typing import Any
 
-from kafkawire.codegen.load import describe, quote
+from kafkawire.codegen.load import describe
+from kafkawire.codegen.quoting import quote
 from kafkawire.codegen.versions import VersionRange
 from kafkawire.errors import Problem
 

@@ -22,11 +22,10 @@ from kafkawire.codegen.python_source import (
     in_import_order,
     range_text,
     reflow,
-    string,
-    strings,
     version_text,
     wrap,
 )
+from kafkawire.codegen.quoting import python_string, python_strings
 from kafkawire.codegen.versions import VersionRange
 from kafkawire.errors import Problem, SchemaError
 from kafkawire.wire.abouts import message_title, struct_title
@@ -106,7 +105,7 @@ def render_package(messages: Iterable[MessageModel], docstring: str) -> str:
         entry
         | {
             "import_line": import_text(f".{entry['module']}", {entry["name"]}, 4),
-            "aliases": strings(entry["aliases"]) if entry["aliases"] else "",
+            "aliases": python_strings(entry["aliases"]) if entry["aliases"] else "",
         }
         for entry in ordered
     ]
@@ -163,7 +162,7 @@ def _class_text(message: MessageModel, struct: StructModel) -> _ClassText:
         spec = f"message({', '.join(_message_parts(message))})"
     else:
         title = struct_title(message.name, str(struct.versions))
-        parts = [] if struct.name == names.class_name(struct.name) else [string(struct.name)]
+        parts = [] if struct.name == names.class_name(struct.name) else [python_string(struct.name)]
         if struct.versions != message.valid:
             parts.append(f'versions="{version_text(struct.versions, message.valid)}"')
         spec = f"struct({', '.join(parts)})" if parts else ""
@@ -178,21 +177,21 @@ def _class_text(message: MessageModel, struct: StructModel) -> _ClassText:
 
 
 def _message_parts(message: MessageModel) -> list[str]:
-    parts = [string(str(message.valid))]
+    parts = [python_string(str(message.valid))]
     if message.flexible:
         parts.append(f'flexible="{version_text(message.flexible, message.valid)}"')
     if message.name != names.class_name(message.name):
-        parts.append(f"name={string(message.name)}")
-    parts += [f"kind={string(message.kind)}", f"family={string(message.family)}"]
+        parts.append(f"name={python_string(message.name)}")
+    parts += [f"kind={python_string(message.kind)}", f"family={python_string(message.family)}"]
     if message.api_key is not None:
         parts.append(f"api_key={message.api_key}")
     if message.listeners:
-        parts.append(f"listeners={strings(message.listeners)}")
+        parts.append(f"listeners={python_strings(message.listeners)}")
     if message.latest_version_unstable:
         parts.append("latest_version_unstable=True")
     if message.aliases:
-        parts.append(f"aliases={strings(message.aliases)}")
-    parts.append(f"source={string(message.source)}")
+        parts.append(f"aliases={python_strings(message.aliases)}")
+    parts.append(f"source={python_string(message.source)}")
     return parts
 
 
@@ -225,13 +224,13 @@ def _wire_parts(message: MessageModel, struct: StructModel, field: FieldModel) -
     if field.flexible != message.flexible & field.versions:
         parts.append(f"flexible={text(field.flexible)}")
     if field.name != camel_case(attribute):
-        parts.append(f"name={string(field.name)}")
+        parts.append(f"name={python_string(field.name)}")
     if field.ignorable:
         parts.append("ignorable=True")
     if field.map_key:
         parts.append("map_key=True")
     if field.aliases:
-        parts.append(f"aliases={strings(field.aliases)}")
+        parts.append(f"aliases={python_strings(field.aliases)}")
     return parts
 
 
@@ -256,7 +255,7 @@ def _default(field: FieldModel) -> str:
     if field.type.kind == UUID and isinstance(value, str):
         return "ZERO_UUID" if value == _ZERO_UUID else f'uuid.UUID("{value}")'
     if isinstance(value, str):
-        return string(value)
+        return python_string(value)
     return 'b""' if value == b"" else repr(value)
 
 

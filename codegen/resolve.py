@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kafkawire.codegen.load import RawSchema, located, quote
+from kafkawire.codegen.load import RawSchema, located
 from kafkawire.codegen.model import MessageModel
+from kafkawire.codegen.quoting import quote
 from kafkawire.codegen.reading import SchemaNode, nearest
 from kafkawire.codegen.rules import class_name, is_class_name
 from kafkawire.codegen.structs import resolve_structs

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from kafkawire.codegen.defaults import NULLABLE_KINDS, default_value
-from kafkawire.codegen.load import quote
 from kafkawire.codegen.model import Default, FieldModel, FieldType
+from kafkawire.codegen.quoting import quote
 from kafkawire.codegen.reading import SchemaNode, nearest
 from kafkawire.codegen.versions import ALL_VERSIONS, NO_VERSIONS, VersionRange
 from kafkawire.wire.layout import BYTES, INT32, INT64, KIND_NAMES, RECORDS, STRING, STRUCT

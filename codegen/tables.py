@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from kafkawire.codegen.load import describe, quote
+from kafkawire.codegen.load import describe
+from kafkawire.codegen.quoting import quote
 from kafkawire.codegen.render import environment
 from kafkawire.errors import Problem, SchemaError
 

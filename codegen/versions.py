@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from kafkawire.codegen.quoting import quote
+
 #: Kafka's versions are int16; an open end means this one.
 HIGHEST = 32767
 
@@ -28,8 +30,7 @@ class VersionRange:
             return NO_VERSIONS
         match = _RANGE.fullmatch(text)
         if match is None:
-            shown = repr(text if len(text) <= 40 else text[:40] + "...")
-            raise ValueError(f"{shown} is no range of versions (as in '3', '0-2', '3+', 'none')")
+            raise ValueError(f"{quote(text, 40)} is no range of versions (as in '3', '0-2', '3+', 'none')")
         low = int(match[1])
         high = HIGHEST if match[2] else int(match[3]) if match[3] else low
         if max(low, high) > HIGHEST:

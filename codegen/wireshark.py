@@ -17,6 +17,7 @@ from typing import NamedTuple
 from kafkawire.codegen import names
 from kafkawire.codegen.lower import lower, since
 from kafkawire.codegen.model import FieldModel, MessageModel, StructModel
+from kafkawire.codegen.quoting import lua_string
 from kafkawire.codegen.render import environment
 from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, STRING, UUID, Layout, LayoutTag, Op
 from kafkawire.wire.spec import json_name
@@ -109,7 +110,7 @@ def render_wireshark(messages: Iterable[MessageModel], rules: DisplayRules) -> s
             inside=[(content, _lua(format)) for content, format in sorted(rules.formats.items())],
             messages=rendered,
             runtime=[(templates / part).read_text("utf-8") for part in RUNTIME],
-            quote=quote,
+            quote=lua_string,
         )
     )
 
@@ -117,22 +118,12 @@ def render_wireshark(messages: Iterable[MessageModel], rules: DisplayRules) -> s
 def _lua(value: object) -> str:
     """Plain data as Lua: tables of texts, numbers, booleans and tables."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"[{quote(key)}] = {_lua(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"[{lua_string(key)}] = {_lua(each)}" for key, each in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "{" + ", ".join(map(_lua, value)) + "}"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value) if isinstance(value, int) else quote(str(value))
-
-
-def quote(text: str) -> str:
-    """A text as a Lua string of its UTF-8, in which what does not print is written byte by byte; of half a surrogate
-    pair, which has no UTF-8, its escape."""
-    return '"' + "".join(char if char.isprintable() and char not in '"\\' else _bytes(char) for char in text) + '"'
-
-
-def _bytes(char: str) -> str:
-    return "".join(f"\\{byte:03d}" for byte in char.encode("utf-8", "backslashreplace"))
+    return str(value) if isinstance(value, int) else lua_string(str(value))
 
 
 def filter_name(message: MessageModel) -> str:

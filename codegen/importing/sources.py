@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkawire.codegen.importing.facts import Schema, facts
-from kafkawire.codegen.load import MAX_SCHEMA, RawSchema, decoded, load_text, quote, read_text
+from kafkawire.codegen.load import MAX_SCHEMA, RawSchema, decoded, load_text, read_text
+from kafkawire.codegen.quoting import quote
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import Problem, SchemaError
 

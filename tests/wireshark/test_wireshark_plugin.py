@@ -11,7 +11,8 @@ import pytest
 
 from kafkawire.cli.arguments import shipped_schemas
 from kafkawire.codegen import generate
-from kafkawire.codegen.wireshark import DisplayRules, quote, render_wireshark
+from kafkawire.codegen.quoting import lua_string
+from kafkawire.codegen.wireshark import DisplayRules, render_wireshark
 from kafkawire.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -120,7 +121,7 @@ def test_every_filter_is_unique_and_one_that_wireshark_takes() -> None:
 
 @pytest.mark.parametrize("text", ['a"b', "a\\b", "a\nb", "]]", "a\0001", "é"])
 def test_any_text_is_a_lua_string(text: str) -> None:
-    quoted = quote(text)
+    quoted = lua_string(text)
     assert re.fullmatch(r'"([^"\\\x00-\x1f]|\\\d{3})*"', quoted)
     read = re.sub(rb"\\(\d{3})", lambda found: bytes([int(found[1])]), quoted[1:-1].encode())
     assert read == text.encode("utf-8", "backslashreplace")
