@@ -26,7 +26,19 @@ from kafkawire.cli.findings import (
     print_missing,
     print_none_found,
 )
-from kafkawire.cli.option_groups import CLUSTER, COPIES, LOCAL, SPARK, Group, grouped
+from kafkawire.cli.option_groups import (
+    CLUSTER,
+    COPIES,
+    LOCAL,
+    SPARK,
+    Given,
+    Group,
+    Refusal,
+    exclusive,
+    grouped,
+    needs,
+    refusing,
+)
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.progress import progress, spark_tasks, total_size
@@ -109,6 +121,16 @@ def register(app: typer.Typer) -> None:
     app.command("audit", short_help="Find hanging transactions in copied logs, or on a cluster.")(audit)
 
 
+def _unexplained(given: Given) -> list[str]:
+    met = given.of(["report"]) and COPIES.met(given.values) and LOCAL.met(given.values)
+    return [] if met else given.of(["explained"])
+
+
+@refusing(
+    exclusive("--save and --save-as-table do not go together", "save", "save_as_table"),
+    needs("--save-format needs --save or --save-as-table", "save_format", "save", "save_as_table"),
+    Refusal("--explain needs --report, log directories and --engine local", ("explained", "report"), _unexplained),
+)
 @grouped(
     Group("What is audited", ("bootstrap_server", "engine")),
     Group("Copies", ("tier_key",), (COPIES,)),
@@ -238,12 +260,6 @@ def audit(
 
     paths = paths or []
     check_source(paths, bootstrap_server)
-    if save and save_as_table:
-        raise typer.BadParameter("--save and --save-as-table do not go together")
-    if save_format and not (save or save_as_table):
-        raise typer.BadParameter("--save-format needs --save or --save-as-table")
-    if explained and (report is None or engine is not Engine.local or bootstrap_server is not None):
-        raise typer.BadParameter("--explain needs --report, log directories and --engine local")
     spark_conf = spark_settings(conf)
     check_log_output(report, [*paths, *(tier_key or ()), command_config, resume], "--report")
     replicas = _replicas(paths, explained or (), tier_key or ())

@@ -17,7 +17,7 @@ from kafkawire.cli.capture_summary import FileNotes
 from kafkawire.cli.exit_codes import FOUND, FOUND_INCOMPLETE, INCOMPLETE
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.cli.interrupt import ending_input
-from kafkawire.cli.option_groups import grouped
+from kafkawire.cli.option_groups import grouped, refusing
 from kafkawire.cli.progress import Advance, progress, watched
 from kafkawire.cli.table import TableView, Views
 from kafkawire.wire import backend
@@ -73,6 +73,7 @@ def register(app: typer.Typer) -> None:
     app.command("capture", short_help="Print the requests and responses in packet captures.")(capture)
 
 
+@refusing(*given.REFUSALS)
 @grouped(*given.GROUPS)
 def capture(
     files: given.Files,
@@ -131,11 +132,7 @@ def capture(
     from kafkawire.capture.ring import files_of, is_ring
     from kafkawire.cli.capture_frames import FrameFiles
 
-    if sum((stats, timeline is not None, breaks_at is not None)) > 1:
-        raise typer.BadParameter("--stats, --timeline and --breaks-at exclude each other")
     old = None if breaks_at is None else _old_clients(breaks_at)
-    if old is not None and (follow or body or records or frames_out is not None):
-        raise typer.BadParameter("--breaks-at excludes --follow, --body, --records and --frames-out")
     if follow and (stats or len(files) > 1):
         raise typer.BadParameter(
             "--follow does not end: it needs a single file or a pattern in quotes, and excludes --stats"
@@ -150,9 +147,7 @@ def capture(
     printed = output.Format.jsonl if spans else None if format is None else output.Format(format.value)
     inputs = [each for file in files for each in (file, *(files_of(file) if is_ring(file) else ()))]
     output_file.check_output(to, [*inputs, *(keylog or ()), schemas])
-    for path in keylog or ():
-        if not os.access(path, os.R_OK) or os.path.isdir(path):
-            raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")
+    given.check_keylog(keylog)
     rules = given.checked_rules(decode_as)
     body = (body or records) and not stats and timeline is None
     registry = arguments.registry_with(schemas)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkawire.cli.option_groups import Group
+from kafkawire.cli.option_groups import Group, conflict, exclusive
 
 if TYPE_CHECKING:
     from kafkawire.capture import ExchangeSelection
@@ -156,6 +157,14 @@ GROUPS = (
     Group("What is printed", ("format", "to", "wide", "no_cut")),
 )  # fmt: skip
 
+REFUSALS = (
+    exclusive("--stats, --timeline and --breaks-at exclude each other", "stats", "timeline", "breaks_at"),
+    conflict(
+        "--breaks-at excludes --follow, --body, --records and --frames-out",
+        "breaks_at", "follow", "body", "records", "frames_out",
+    ),
+)  # fmt: skip
+
 
 def selection(
     *,
@@ -210,6 +219,13 @@ def checked_rules(rules: list[str] | None) -> tuple[str, ...]:
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--decode-as") from None
     return tuple(rules or ())
+
+
+def check_keylog(paths: list[str] | None) -> None:
+    """A usage error for a file of --keylog that cannot be read."""
+    for path in paths or ():
+        if not os.access(path, os.R_OK) or os.path.isdir(path):
+            raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")
 
 
 def _known_api(api: str, registry: Registry) -> None:

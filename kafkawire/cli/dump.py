@@ -14,7 +14,7 @@ from kafkawire.cli import dump_options as given
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.formatting import json_bytes, printable_characters
-from kafkawire.cli.option_groups import grouped
+from kafkawire.cli.option_groups import grouped, refusing
 from kafkawire.cli.output_file import check_log_output, check_output
 from kafkawire.cli.progress import Advance, progress, total_size, watched
 from kafkawire.cli.ranges import offset_range, time_range
@@ -90,6 +90,7 @@ def register(app: typer.Typer) -> None:
     app.command("dump", short_help="Print what brokers' log directories hold.")(dump)
 
 
+@refusing(*given.REFUSALS)
 @grouped(*given.GROUPS)
 def dump(
     paths: given.Paths = None,
@@ -161,11 +162,7 @@ def dump(
         __remote_log_metadata=remote_log_metadata_decoder,
         __share_group_state=share_group_state_decoder,
     )
-    if sum((stats, verify_index_only, index_sanity_check)) > 1:
-        raise typer.BadParameter("--stats, --verify-index-only and --index-sanity-check exclude each other")
     by_outcome = isolation_level is not None or transaction
-    if by_outcome and (stats or verify_index_only or index_sanity_check):
-        raise typer.BadParameter("--isolation-level and --transaction are for the rows of segments")
     messages = given.topic_messages(decode, decode_key, schemas)
     decodes = decode_as is not None or bool(messages)
     payloads = (print_data_log or skip_record_metadata or decodes) and not no_payloads

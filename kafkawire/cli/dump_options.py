@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kafkawire.cli import arguments
-from kafkawire.cli.option_groups import CLUSTER, COPIES, Group
+from kafkawire.cli.option_groups import CLUSTER, COPIES, Group, conflict, exclusive
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogFile
@@ -140,6 +140,10 @@ MaxMessageSize = Annotated[
     ),
 ]
 
+_DECODERS = (
+    "offsets_decoder", "transaction_log_decoder", "cluster_metadata_decoder", "remote_log_metadata_decoder",
+    "share_group_state_decoder",
+)  # fmt: skip
 GROUPS = (
     Group("Topics of a cluster in place of files", ("bootstrap_server",)),
     Group("A cluster", ("command_config", "topic", "partition"), (CLUSTER,)),
@@ -153,16 +157,20 @@ GROUPS = (
     ),
     Group("Instead of rows", ("stats", "verify_index_only", "index_sanity_check"), (COPIES,)),
     Group("Which records", ("offset", "time", "producer_id", "key", "control")),
-    Group(
-        "How records are decoded",
-        (
-            "offsets_decoder", "transaction_log_decoder", "cluster_metadata_decoder", "remote_log_metadata_decoder",
-            "share_group_state_decoder", "decode", "decode_key", "schemas",
-        ),
-    ),
+    Group("How records are decoded", (*_DECODERS, "decode", "decode_key", "schemas")),
     Group("Limits", ("max_message_size",)),
     Group("What is printed", ("format", "to", "wide", "no_cut")),
 )  # fmt: skip
+
+
+_NO_ROWS = ("stats", "verify_index_only", "index_sanity_check")
+REFUSALS = (
+    exclusive("records can be decoded in one way only: give one decoder", *_DECODERS),
+    exclusive("--stats, --verify-index-only and --index-sanity-check exclude each other", *_NO_ROWS),
+    conflict(
+        "--isolation-level and --transaction are for the rows of segments", _NO_ROWS, "isolation_level", "transaction"
+    ),
+)
 
 
 def key_bytes(text: str) -> bytes:
@@ -178,10 +186,7 @@ def key_bytes(text: str) -> bytes:
 
 def decoder_topic(**flags: bool) -> str | None:
     """The internal topic whose decoder a flag selects; the flags are named after the topics."""
-    chosen = [topic for topic, flag in flags.items() if flag]
-    if len(chosen) > 1:
-        raise typer.BadParameter("records can be decoded in one way only: give one decoder")
-    return chosen[0] if chosen else None
+    return next((topic for topic, flag in flags.items() if flag), None)
 
 
 def topic_messages(values: list[str] | None, keys: list[str] | None, schemas: str | None) -> dict[str, RecordMessages]:

@@ -11,12 +11,18 @@ import typer
 
 from kafkawire.cli import arguments
 from kafkawire.cli.arguments import InputError
+from kafkawire.cli.option_groups import exclusive, needs, refusing
 
 
 def register(app: typer.Typer) -> None:
     app.command("encode", short_help="Print the bytes of a message that is given as JSON.")(encode)
 
 
+@refusing(
+    exclusive("--prefixed and --frame do not go together", "prefixed", "frame"),
+    needs("--correlation-id needs --frame", "correlation_id", "frame"),
+    needs("--client-id needs --frame", "client_id", "frame"),
+)
 def encode(
     name: Annotated[str, typer.Argument(metavar="NAME", help=arguments.NAME_HELP)],
     text: Annotated[
@@ -44,8 +50,6 @@ def encode(
     """
     from kafkawire.wire.json_form import from_json
 
-    if prefixed and frame:
-        raise typer.BadParameter("--prefixed and --frame do not go together")
     cls = arguments.message_class(name, schemas)
     version = arguments.message_version(cls, version)
     message = from_json(cls, _object(arguments.read_text(text, most=max_message_size), text), version)

@@ -14,7 +14,7 @@ from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.dump_options import all_paths
 from kafkawire.cli.exit_codes import ReadOutcome
-from kafkawire.cli.option_groups import Group, Need, grouped
+from kafkawire.cli.option_groups import Group, Need, conflict, exclusive, grouped, needs, refusing
 from kafkawire.cli.output_file import check_log_output, check_output, open_output
 from kafkawire.cli.source_options import ClusterOption, PathsArgument, ReportOption, TierKeysOption, check_source
 from kafkawire.cli.table import TableView, Views
@@ -80,6 +80,25 @@ def register(app: typer.Typer) -> None:
     app.command("explain", short_help="What every offset of a partition is: gaps, markers, losses.")(explain)
 
 
+@refusing(
+    needs(
+        "--bootstrap-controller goes with --partition-history: controllers hold no other log",
+        "bootstrap_controller", "partition_history",
+    ),
+    conflict(
+        "{} does not go with --share-group",
+        "share_group", "first", "end", "equal_records", "report", "partition_history",
+    ),
+    conflict(
+        "{} does not go with --partition-history",
+        "partition_history", "offset", "first", "end", "equal_records", "report", "max_ranges",
+    ),
+    exclusive("give --bootstrap-controller or --bootstrap-server", "bootstrap_controller", "bootstrap_server"),
+    conflict(
+        "--offset goes with none of --from, --to, --equal-records and --report",
+        "offset", "first", "end", "equal_records", "report",
+    ),
+)  # fmt: skip
 @grouped(
     Group("What is explained", ("topic", "partition", "offset", "first", "end", "share_group", "partition_history")),
     Group("Of a share group", ("delivery_count_limit", "dead_letter_topic"), (_SHARES,)),
@@ -188,14 +207,7 @@ def explain(
     """
     from kafkawire import logdir, offsets
 
-    if bootstrap_controller is not None and not partition_history:
-        raise typer.BadParameter("--bootstrap-controller goes with --partition-history: controllers hold no other log")
     if share_group is not None:
-        given = {"--from": first, "--to": end, "--equal-records": equal_records or None, "--report": report,
-                 "--partition-history": partition_history or None}  # fmt: skip
-        for option, value in given.items():
-            if value is not None:
-                raise typer.BadParameter(f"{option} does not go with --share-group")
         if partition is not None and topic is None:
             raise typer.BadParameter("--partition needs --topic")
         if offset is not None and partition is None:
@@ -217,17 +229,8 @@ def explain(
     if topic is None or partition is None:
         raise typer.BadParameter("give --topic and --partition, or --share-group")
     if partition_history:
-        others = {
-            "--offset": offset, "--from": first, "--to": end, "--equal-records": equal_records or None,
-            "--report": report, "--max-ranges": None if max_ranges == _MOST else max_ranges,
-        }  # fmt: skip
-        for option, value in others.items():
-            if value is not None:
-                raise typer.BadParameter(f"{option} does not go with --partition-history")
         from kafkawire.cli.explain_history import print_live_history, print_partition_history
 
-        if bootstrap_controller is not None and bootstrap_server is not None:
-            raise typer.BadParameter("give --bootstrap-controller or --bootstrap-server")
         address = bootstrap_controller or bootstrap_server
         check_source(paths, address)
         if address is not None:
@@ -243,8 +246,6 @@ def explain(
             chosen, tier_key or (), topic, partition, format=format, to=to, wide=wide, no_cut=no_cut
         )
         return
-    if offset is not None and (first is not None or end is not None or equal_records or report is not None):
-        raise typer.BadParameter("--offset goes with none of --from, --to, --equal-records and --report")
     if report is not None and not max_ranges:
         raise typer.BadParameter("--report needs a bound: --max-ranges above 0")
     if report is not None and to is not None and os.path.realpath(report) == os.path.realpath(to):

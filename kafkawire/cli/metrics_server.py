@@ -1,6 +1,9 @@
 """Metrics over HTTP, for Prometheus, and the state of the process for probes: GET and HEAD, and nothing else.
 
 `/metrics` has the metrics; `/-/healthy` and `/-/ready` answer 200 or 503, without a password.
+
+The package prometheus-client writes the metrics, as a WSGI application. Its server is not used: it has TLS, but neither
+passwords, headers, probes and a change of certificates, nor limits on connections and on their time.
 """
 
 from __future__ import annotations

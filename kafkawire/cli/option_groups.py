@@ -1,12 +1,13 @@
-"""Options of a command in groups: the headings of its help, and what the options of a group need.
+"""Options of a command in groups: the headings of its help, what the options of a group need, and what excludes what.
 
 A command states its groups once (`grouped`). Its help and its manual page have a heading for each, with what the
-options below it need; an option that is given without that has no effect, and is refused.
+options below it need; an option that is given without that has no effect, and is refused. So are options that do not
+go together (`refusing`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import typer
@@ -54,6 +55,66 @@ def grouped(*groups: Group) -> Callable[[F], F]:
     return mark
 
 
+class Given(NamedTuple):
+    """A command line: the names of the parameters that are given, in the order of the command, and all values."""
+
+    names: tuple[str, ...]
+    values: Mapping[str, Any]
+
+    def of(self, names: Iterable[str]) -> list[str]:
+        """Those of `names` that are given."""
+        wanted = frozenset(names)
+        return [name for name in self.names if name in wanted]
+
+
+class Refusal(NamedTuple):
+    """What is refused.
+
+    text: a sentence, in which `{}` is the option at fault. parameters: those that decide.
+    found: the parameters at fault of a command line. hint: the option that the sentence is about, where it names none.
+    """
+
+    text: str
+    parameters: tuple[str, ...]
+    found: Callable[[Given], list[str]]
+    hint: str | None = None
+
+
+def exclusive(text: str, *names: str) -> Refusal:
+    """More than one of the parameters is given."""
+    return Refusal(text, names, lambda given: given.of(names)[1:])
+
+
+def conflict(text: str, with_: str | tuple[str, ...], *names: str, hint: str | None = None) -> Refusal:
+    """One of the parameters is given beside one of `with_`."""
+    other = (with_,) if isinstance(with_, str) else with_
+    return Refusal(text, (*other, *names), lambda given: given.of(names) if given.of(other) else [], hint)
+
+
+def needs(text: str, name: str, *any_of: str, hint: str | None = None) -> Refusal:
+    """The parameter is given without any of the others."""
+    return Refusal(text, (name, *any_of), lambda given: [] if given.of(any_of) else given.of([name]), hint)
+
+
+PARTITION_NEEDS_TOPIC = needs("--partition needs --topic", "partition", "topic", hint="--partition")
+
+
+def refusing(*refusals: Refusal) -> Callable[[F], F]:
+    """The decorator of a command that refuses command lines, in this order."""
+
+    def mark(command: F) -> F:
+        command.refusals = refusals  # type: ignore[attr-defined]
+        return command
+
+    return mark
+
+
+def refusals_of(command: Any) -> tuple[Refusal, ...]:
+    """What a command refuses."""
+    found: tuple[Refusal, ...] = getattr(command.callback, "refusals", ())
+    return found
+
+
 def groups_of(command: Any) -> tuple[Group, ...]:
     """The groups of a command."""
     found: tuple[Group, ...] = getattr(command.callback, "option_groups", ())
@@ -78,10 +139,8 @@ def sections(command: Any, context: Any) -> Iterator[tuple[str, list[tuple[str, 
 
 
 def apply(command: Any) -> None:
-    """Gives a command the help of its groups, and makes it refuse options whose needs are not met."""
-    groups = groups_of(command)
-    if not groups:
-        return
+    """Gives a command the help of its groups, and makes it refuse options that would have no effect."""
+    groups, refusals = groups_of(command), refusals_of(command)
 
     def format_options(context: Any, formatter: Any) -> None:
         for heading, records in sections(command, context):
@@ -93,20 +152,25 @@ def apply(command: Any) -> None:
     def parse_args(context: Any, args: list[str]) -> list[str]:
         left: list[str] = parse(context, args)
         if not context.resilient_parsing:  # a shell asks for completions
-            _refuse_without_effect(command, context, groups)
+            _refuse(command, context, groups, refusals)
         return left
 
-    command.format_options, command.parse_args = format_options, parse_args
+    if groups:
+        command.format_options = format_options
+    if groups or refusals:
+        command.parse_args = parse_args
 
 
-def _refuse_without_effect(command: Any, context: Any, groups: tuple[Group, ...]) -> None:
-    """A usage error for an option that is given, and whose group needs what is not."""
+def _refuse(command: Any, context: Any, groups: tuple[Group, ...], refusals: tuple[Refusal, ...]) -> None:
+    """A usage error for an option that is given, and whose group needs what is not; and for what is refused."""
     options = {parameter.name: parameter.opts[0] for parameter in command.params}
+    sources = {name: context.get_parameter_source(name) for name in options}
+    names = tuple(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
+    given = Given(names, context.params)
     for group in groups:
         for need in group.needs:
-            if need.met(context.params):
-                continue
-            for name in group.parameters:
-                source = context.get_parameter_source(name)
-                if source is not None and source.name == "COMMANDLINE":
-                    raise typer.BadParameter(f"{options[name]} needs {need.text}", ctx=context)
+            for name in () if need.met(given.values) else given.of(group.parameters):
+                raise typer.BadParameter(f"{options[name]} needs {need.text}", ctx=context)
+    for refusal in refusals:
+        for name in refusal.found(given):
+            raise typer.BadParameter(refusal.text.format(options[name]), ctx=context, param_hint=refusal.hint)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.cli import findings, output
 from kafkawire.cli.findings import print_line
-from kafkawire.cli.option_groups import Group, grouped
+from kafkawire.cli.option_groups import Group, conflict, grouped, refusing
 from kafkawire.cli.output import Format
 from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
 from kafkawire.cli.txn_ending import (
@@ -89,6 +89,7 @@ def _see_force_terminate(transactional_id: str | None) -> None:
         )
 
 
+@refusing(conflict("--force is for one transaction, not for --all-hanging", "all_hanging", "force", hint="--force"))
 @grouped(
     Group("Which transaction", ("topic", "partition", "start_offset", "producer_id", "producer_epoch",
                                 "coordinator_epoch", "all_hanging")),
@@ -152,8 +153,6 @@ def abort(
         --topic orders --partition 3 --start-offset 64
     """
     named = _named(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, all_hanging)
-    if all_hanging and force is not None:
-        raise typer.BadParameter("--force is for one transaction, not for --all-hanging", param_hint="--force")
     check_reason(force)
     check_consent(yes=yes, dry_run=dry_run)
     search = make_search(

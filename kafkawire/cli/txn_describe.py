@@ -8,6 +8,7 @@ import typer
 
 from kafkawire.cli import output, txn_producers
 from kafkawire.cli.exit_codes import ReadOutcome
+from kafkawire.cli.option_groups import PARTITION_NEEDS_TOPIC, refusing
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.source_options import PartitionsOption
 from kafkawire.cli.table import TableView
@@ -45,6 +46,7 @@ VIEW = TableView(
 )
 
 
+@refusing(PARTITION_NEEDS_TOPIC)
 def describe(
     bootstrap: BootstrapOption,
     transactional_id: Annotated[
@@ -73,8 +75,6 @@ def describe(
     """
     if bool(transactional_id) == bool(topic):
         raise typer.BadParameter("give --transactional-id or --topic, and not both")
-    if partition and not topic:
-        raise typer.BadParameter("--partition needs --topic", param_hint="--partition")
     check_output(to, [command_config])
     if topic:
         txn_producers.print_producers(

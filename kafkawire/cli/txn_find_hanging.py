@@ -26,7 +26,7 @@ from kafkawire.cli.findings import (
     print_missing,
     print_none_found,
 )
-from kafkawire.cli.option_groups import Group, grouped
+from kafkawire.cli.option_groups import PARTITION_NEEDS_TOPIC, Group, exclusive, grouped, refusing
 from kafkawire.cli.output import Format
 from kafkawire.cli.source_options import PartitionsOption
 from kafkawire.cli.table import TableView
@@ -97,6 +97,10 @@ VIEW = TableView(
 )
 
 
+@refusing(
+    PARTITION_NEEDS_TOPIC,
+    exclusive("--group and --topic both select partitions: give one of them", "group", "topic"),
+)
 @grouped(
     Group("Which transactions", ("topic", "partition", "group", "broker_id", "all_")),
     Group("How they are judged", ("max_transaction_timeout", "confirm_after", "blocked_after")),
@@ -147,10 +151,6 @@ def find_hanging(
     """
     from kafkawire.client.diagnosis.blocked_group import BlockedGroup, find_blocking
 
-    if partition and not topic:
-        raise typer.BadParameter("--partition needs --topic", param_hint="--partition")
-    if group is not None and topic:
-        raise typer.BadParameter("--group and --topic both select partitions: give one of them")
     search = make_search(
         bootstrap,
         command_config,

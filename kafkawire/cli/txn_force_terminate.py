@@ -13,6 +13,7 @@ from kafkawire import rows
 from kafkawire.cli import findings, output
 from kafkawire.cli.findings import print_line
 from kafkawire.cli.formatting import counted
+from kafkawire.cli.option_groups import exclusive, refusing
 from kafkawire.cli.output import Format
 from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
 from kafkawire.cli.txn_ending import (
@@ -72,6 +73,7 @@ class Termination(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"
     request: Any = None
 
 
+@refusing(exclusive("--transactional-id and --prefix both name ids: give one of them", "transactional_id", "prefix"))
 def force_terminate(
     bootstrap: BootstrapOption,
     transactional_id: Annotated[
@@ -115,8 +117,6 @@ def force_terminate(
     """
     if not transactional_id and prefix is None:
         raise typer.BadParameter("name the ids: --transactional-id ID, once or several times, or --prefix TEXT")
-    if transactional_id and prefix is not None:
-        raise typer.BadParameter("--transactional-id and --prefix both name ids: give one of them")
     if prefix == "":
         raise typer.BadParameter("an empty prefix names every id", param_hint="--prefix")
     check_reason(force)

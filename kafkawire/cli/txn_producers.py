@@ -12,6 +12,7 @@ from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.findings import chosen_format, print_line
+from kafkawire.cli.option_groups import exclusive, refusing
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import TableView
 from kafkawire.cli.txn_options import (
@@ -71,6 +72,7 @@ class ReplicaAnswer(msgspec.Struct, frozen=True):
     states: tuple[ProducerState, ...]
 
 
+@refusing(exclusive("--broker-id names one replica, --all-replicas all: give one of them", "broker_id", "all_replicas"))
 def describe_producers(
     bootstrap: BootstrapOption,
     topic: Annotated[list[str], typer.Option("--topic", metavar="NAME", help="The topic; repeatable.")],
@@ -96,8 +98,6 @@ def describe_producers(
       kafkawire txn describe-producers --bootstrap-server 127.0.0.1:9092 \\
         --topic orders --partition 3 --all-replicas
     """
-    if all_replicas and broker_id is not None:
-        raise typer.BadParameter("--broker-id names one replica, --all-replicas all: give one of them")
     wanted = ReplicaSelection(topics=topic, partitions=partition, broker_id=broker_id, all_replicas=all_replicas)
     print_producers(bootstrap, wanted, command_config, timeout, format, to, wide=wide, no_cut=no_cut)
 

@@ -14,7 +14,7 @@ from kafkawire.cli.arguments import parse_address
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.metrics_server import MetricsEndpoint, serving
 from kafkawire.cli.notes import print_note
-from kafkawire.cli.option_groups import Group, Need, grouped
+from kafkawire.cli.option_groups import Group, Need, conflict, grouped, refusing
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_output, open_output
 from kafkawire.cli.txn_options import (
@@ -50,6 +50,7 @@ _METRICS = Need(
 )
 
 
+@refusing(conflict("--once serves nothing: give --listen or --once", "once", "listen", hint="--listen"))
 @grouped(
     Group("Which transactions", ("topic", "broker_id", "all_")),
     Group("How they are judged", ("max_transaction_timeout", "confirm_after", "blocked_after")),
@@ -120,8 +121,6 @@ def watch(
     """
     from kafkawire.client import Watch
 
-    if once and listen is not None:
-        raise typer.BadParameter("--once serves nothing: give --listen or --once", param_hint="--listen")
     if textfile is not None:
         check_output(textfile, [command_config, web_config], "--textfile")
     address = None if listen is None else parse_address(listen)

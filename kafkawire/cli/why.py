@@ -13,7 +13,16 @@ from kafkawire.cli import exit_codes, output
 from kafkawire.cli.arguments import MINUTE_MS, InputError
 from kafkawire.cli.findings import chosen_format, print_line
 from kafkawire.cli.formatting import brief, printable
-from kafkawire.cli.option_groups import CLUSTER, COPIES, Group, grouped
+from kafkawire.cli.option_groups import (
+    CLUSTER,
+    COPIES,
+    PARTITION_NEEDS_TOPIC,
+    Group,
+    conflict,
+    exclusive,
+    grouped,
+    refusing,
+)
 from kafkawire.cli.output import Format
 from kafkawire.cli.progress import progress, total_size
 from kafkawire.cli.source_options import (
@@ -50,6 +59,19 @@ def register(app: typer.Typer) -> None:
     app.command("why", short_help="What blocks a group, a topic or an id, until when, what to run.")(why)
 
 
+_JUDGED = ("evidence", "as_of", "max_transaction_timeout")
+
+
+@refusing(
+    exclusive(
+        "give one of --group, --topic, --transactional-id and --producer-id",
+        "group", "topic", "transactional_id", "producer_id",
+    ),
+    PARTITION_NEEDS_TOPIC,
+    conflict("--longest needs --topic, and goes not with --history", "history", "longest", hint="--longest"),
+    conflict("--longest goes with none of --evidence, --as-of and --max-transaction-timeout", "longest", *_JUDGED),
+    conflict("--history goes with none of --evidence, --as-of and --max-transaction-timeout", "history", *_JUDGED),
+)  # fmt: skip
 @grouped(
     Group("About whom: one of these", ("group", "topic", "partition", "transactional_id", "producer_id")),
     Group("What is asked", ("history", "longest")),
@@ -133,10 +155,8 @@ def why(
         subject, given = words, []
     check_source(given, bootstrap_server)
     if longest is not None:
-        if subject.topic is None or history:
+        if subject.topic is None:
             raise typer.BadParameter("--longest needs --topic, and goes not with --history", param_hint="--longest")
-        if evidence or as_of is not None or max_transaction_timeout is not None:
-            raise typer.BadParameter("--longest goes with none of --evidence, --as-of and --max-transaction-timeout")
         from kafkawire.cli.why_longest import print_longest
 
         print_longest(
@@ -146,8 +166,6 @@ def why(
     if history:
         if subject.group is None and subject.transactional_id is None:
             raise typer.BadParameter("--history needs --group or --transactional-id")
-        if evidence or as_of is not None or max_transaction_timeout is not None:
-            raise typer.BadParameter("--history goes with none of --evidence, --as-of and --max-transaction-timeout")
         from kafkawire.cli.why_history import print_history
 
         print_history(given, bootstrap_server, command_config, timeout, subject, fetch_bytes, chosen, tier_key or ())
@@ -192,13 +210,8 @@ def _subject(
     transactional_id: str | None,
     producer_id: int | None,
 ) -> rows.Subject | None:
-    """The subject of the options; None where there is none. A usage error for several."""
-    named = [one is not None for one in (group, topic, transactional_id, producer_id)]
-    if sum(named) > 1:
-        raise typer.BadParameter("give one of --group, --topic, --transactional-id and --producer-id")
-    if partition and topic is None:
-        raise typer.BadParameter("--partition needs --topic", param_hint="--partition")
-    if not any(named):
+    """The subject of the options; None where there is none."""
+    if all(one is None for one in (group, topic, transactional_id, producer_id)):
         return None
     return rows.Subject(
         group=group,

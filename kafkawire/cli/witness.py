@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -186,9 +185,7 @@ def witness(
         raise typer.BadParameter("one of --logs and --bootstrap-server is needed")
     paths = all_paths(logs, None) if logs else []
     check_log_output(to, [*paths, *captures, *(keylog or ()), *(tier_key or ()), *filter(None, [command_config])])
-    for path in keylog or ():
-        if not os.access(path, os.R_OK) or os.path.isdir(path):
-            raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")
+    capture_options.check_keylog(keylog)
     rules = capture_options.checked_rules(decode_as)
     spark_conf = spark_settings(conf)
     notes = FileNotes()

@@ -33,6 +33,13 @@ def test_encodes_what_decode_prints(run: Run) -> None:
     assert bytes.fromhex(run("encode", NAME, "-", stdin=run("decode", NAME, data.hex()).out).text) == data
 
 
+@pytest.mark.parametrize(("option", "value"), [("--client-id", "x"), ("--correlation-id", "0")])
+def test_what_is_of_a_frame_is_refused_without_one(run: Run, option: str, value: str) -> None:
+    refused = run("encode", NAME, option, value, TEXT)
+    assert (refused.code, refused.out) == (2, b"")
+    assert refused.err == f"error: {option} needs --frame (kafkawire encode --help)\n"
+
+
 def test_prefixed_writes_the_version(run: Run) -> None:
     value = TransactionLogValue(producer_id=7)
     shown = run("decode", "TransactionLogValue", "--prefixed", value.encode_prefixed(1).hex()).out

@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from kafkawire.cli import app, audit, compare, dump, explain, lag, why, witness
-from kafkawire.cli.option_groups import Need, groups_of
+from kafkawire.cli.option_groups import Given, Need, groups_of, refusals_of
 from tests.cli.runner import Run
 from tests.docs.guide import commands, parse
 
@@ -142,6 +142,25 @@ def test_option_whose_need_is_not_met_is_refused(run: Run, words: tuple[str, ...
     )
     assert (result.code, result.out) == (2, b"")
     assert result.err.startswith(f"error: {option.opts[0]} needs {need.text}"), result.err
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_what_is_refused_can_be_given(words: tuple[str, ...]) -> None:
+    """Parameters that decide are those of the command; something of them is refused, and nothing of none."""
+    command = command_of(words)
+    names = [one.name for one in command.params]
+    values = {"bootstrap_server": "h:1", "engine": "local"}
+    for refusal in refusals_of(command):
+        assert set(refusal.parameters) <= set(names), refusal.text
+        lines = [refusal.parameters, *((name,) for name in refusal.parameters)]
+        found = [refusal.found(Given(line, values)) for line in lines]
+        assert any(found), refusal.text
+        assert {name for each in found for name in each} <= set(refusal.parameters)
+        assert refusal.found(Given((), values)) == []
+
+
+def test_commands_state_what_they_refuse() -> None:
+    assert sum(len(refusals_of(command_of(words))) for words in COMMANDS) > 20
 
 
 def test_option_of_several_commands_is_declared_once() -> None:
