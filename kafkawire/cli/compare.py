@@ -179,7 +179,7 @@ def _on_spark(
     options: dict[str, Any],
 ) -> tuple[list[rows.Row], int, list[str]]:
     from kafkawire.cli.progress import spark_tasks
-    from kafkawire.spark.compare_job import compare as on_spark
+    from kafkawire.spark.auditing.compare_job import compare as on_spark
 
     columns = None if table is None else table.columns
     with spark_tasks() as progress:

@@ -248,7 +248,7 @@ def _on_spark(
 ) -> tuple[list[rows.Row], list[str], list[rows.DamageRow]]:
     from kafkawire import logdir
     from kafkawire.cli.progress import spark_tasks
-    from kafkawire.spark.witness_job import witness as on_spark
+    from kafkawire.spark.auditing.witness_job import witness as on_spark
 
     with spark_tasks() as progress:
         found, of_captures, problems = on_spark(captures, paths, master=master, conf=conf, progress=progress, **options)

@@ -28,18 +28,17 @@ except UnsupportedPySparkError:
 except ImportError:
     raise MissingExtraError("kafkawire.spark", "spark") from None
 
-from kafkawire.spark.functions import from_kafka_message, to_kafka_message
-from kafkawire.spark.message_tables import message_table
+from kafkawire.spark.functions.column_functions import from_kafka_message, message_table, to_kafka_message
 
 if not _functions_only:
-    from kafkawire.spark.audit_dataframes import TableOutput, audit_tables
-    from kafkawire.spark.audit_job import audit
+    from kafkawire.spark.auditing.audit_job import audit
+    from kafkawire.spark.auditing.audit_tables import TableOutput, audit_tables
+    from kafkawire.spark.auditing.share_groups import share_offsets
+    from kafkawire.spark.auditing.transaction_table import transactions
     from kafkawire.spark.registration import register
-    from kafkawire.spark.session import local_session, session_on
-    from kafkawire.spark.share_groups import share_offsets
-    from kafkawire.spark.shipping import ship
-    from kafkawire.spark.topics import read_topic, stream_topic
-    from kafkawire.spark.transaction_table import transactions
+    from kafkawire.spark.session.sessions import local_session, session_on
+    from kafkawire.spark.session.shipping import ship
+    from kafkawire.spark.sources.topics import read_topic, stream_topic
 
 __all__ = [
     "TableOutput",

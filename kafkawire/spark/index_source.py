@@ -23,7 +23,7 @@ from kafkawire.logdir import LogFile
 from kafkawire.logdir.located_file import known_size
 from kafkawire.rows import arrow
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.sources import TIER_KEYS, ItemReader, SourceOptions, StrictSource
+from kafkawire.spark.sources.source_base import TIER_KEYS, ItemReader, SourceOptions, StrictSource
 
 #: kind of row -> kinds of the files that contain it.
 _FILES = {

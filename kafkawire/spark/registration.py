@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkawire.spark.functions import register_functions
-from kafkawire.spark.shipping import check_workers
+from kafkawire.spark.functions.column_functions import register_functions
+from kafkawire.spark.session.shipping import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,11 +20,11 @@ def register(spark: SparkSession, *, push_filters: bool = False) -> None:
             `spark.sql.python.filterPushdown.enabled`. Spark (4.1 to 4.3) gives a table that one query reads twice, with
             different filters, the tasks of one of them: such a query needs a `load` for each.
     """
-    from kafkawire.spark import filter_pushdown
     from kafkawire.spark.capture_source import KafkaPcap
     from kafkawire.spark.index_source import KafkaIndex
-    from kafkawire.spark.segment_reader import PrunedSegmentReader
     from kafkawire.spark.segment_source import KafkaSegment
+    from kafkawire.spark.sources import filter_pushdown
+    from kafkawire.spark.sources.segment_reader import PrunedSegmentReader
 
     check_workers(spark)
     register_functions(spark)

@@ -50,12 +50,11 @@ from types import MappingProxyType
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from kafkawire.spark.admission import BYTES, FILES, OFFSETS
 from kafkawire.spark.errors import without_trace
-from kafkawire.spark.offset_options import ENDS, STARTS, STRATEGY, SUBSCRIPTIONS
-from kafkawire.spark.segment_reader import SegmentReader
-from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import TIER_KEYS, StrictSource
+from kafkawire.spark.sources.offset_options import ENDS, STARTS, STRATEGY, SUBSCRIPTIONS
+from kafkawire.spark.sources.segment_reader import SegmentReader
+from kafkawire.spark.sources.segment_streams import SegmentStream
+from kafkawire.spark.sources.source_base import BYTES, FILES, OFFSETS, TIER_KEYS, StrictSource
 
 #: Options of Spark's Kafka source (`KafkaSourceProvider`) without an effect here, beside those that begin so: `kafka.`.
 IGNORED = (

@@ -30,14 +30,14 @@ from kafkawire.client.diagnosis.wire_audit import audit as audit_over_the_wire
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.transport.config import Config
+from kafkawire.spark.auditing.audit_tables import for_driver
+from kafkawire.spark.auditing.outcome_judge import judged, judged_with, judgements, tasks_for
+from kafkawire.spark.auditing.outcome_rows import SPARK_SCHEMA, cells_of, id_rows
+from kafkawire.spark.auditing.replica_parts import drained, to_driver
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.jobs import Progress, cancel, job, narrow_rows
-from kafkawire.spark.outcome_judge import judged, judged_with, judgements, tasks_for
-from kafkawire.spark.outcome_rows import SPARK_SCHEMA, cells_of, id_rows
-from kafkawire.spark.replica_parts import drained, to_driver
-from kafkawire.spark.session import session_on
-from kafkawire.spark.task_sizing import Rows, by_task
-from kafkawire.spark.worker_tables import for_driver
+from kafkawire.spark.session.jobs import Progress, cancel, job, narrow_rows
+from kafkawire.spark.session.sessions import session_on
+from kafkawire.spark.session.task_sizing import Rows, by_task
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.auditing.replica_facts import ReplicaFacts
 from kafkawire.transactions.coordinator.packed_decisions import Decided

@@ -346,13 +346,13 @@ def test_missing_java_is_reported_with_the_extra(run: Run, monkeypatch: pytest.M
     from pyspark.sql import SparkSession
 
     from kafkawire.errors import MissingExtraError
-    from kafkawire.spark import session
+    from kafkawire.spark.session import sessions
 
     def missing() -> str:
         raise MissingExtraError("Spark", "spark-jre")
 
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
-    monkeypatch.setattr(session, "java_home", missing)
+    monkeypatch.setattr(sessions, "java_home", missing)
     result = run("audit", EXAMPLES / "one-node", "--engine", "spark")
     assert result.code == 1
     assert result.err == f'error: Spark needs the "spark-jre" extra: {install_command("spark-jre")}\n'

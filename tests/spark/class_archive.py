@@ -52,7 +52,7 @@ def write() -> None:
     from pyspark import SparkContext
 
     from kafkawire.spark import audit, local_session, register
-    from kafkawire.spark.session import QUICK_START
+    from kafkawire.spark.session.sessions import QUICK_START
 
     found = archive()
     if found is None or found.exists:

@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from kafkawire.spark.session import QUICK_START
+from kafkawire.spark.session.sessions import QUICK_START
 from tests.spark import class_archive
 
 ROOT = Path(__file__).parents[2]
@@ -193,7 +193,7 @@ class _Daemon:
 
 
 def _environment() -> dict[str, str]:
-    from kafkawire.spark.jre import java_home
+    from kafkawire.spark.session.jre import java_home
 
     home = java_home()
     return {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from kafkawire.errors import MissingExtraError
-    from kafkawire.spark.session import QUICK_START, local_session
+    from kafkawire.spark.session.sessions import QUICK_START, local_session
 
     try:
         with local_session("local[2]", {**QUICK_START, "spark.sql.shuffle.partitions": "2"}) as session:

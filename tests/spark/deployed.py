@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from kafkawire.spark import register
-from kafkawire.spark.shipping import ship_where_missing
+from kafkawire.spark.session.shipping import ship_where_missing
 
 
 def described(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

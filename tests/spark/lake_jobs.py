@@ -21,9 +21,9 @@ from crc32c import crc32c
 
 from kafkawire.spark import lake
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.lake_parts import TABLE_SPARK
-from kafkawire.spark.lake_tables import Progress, lake_table
-from kafkawire.spark.session import QUICK_START, local_session, session_on
+from kafkawire.spark.lake.lake_parts import TABLE_SPARK
+from kafkawire.spark.lake.lake_tables import Progress, lake_table
+from kafkawire.spark.session.sessions import QUICK_START, local_session, session_on
 from tests.spark.clusters import connect
 
 if TYPE_CHECKING:

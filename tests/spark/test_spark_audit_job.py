@@ -195,9 +195,9 @@ def test_logs_of_every_kind_give_the_local_answer(spark: SparkSession, tmp_path:
 
 def test_what_has_ended_in_parts_that_are_read_again_is_there_once(spark: SparkSession, tmp_path: Path) -> None:
     """Where offsets go back, which are missing depends on the parts before: the task that replays reads it again."""
-    from kafkawire.spark.fleet_listing import listing
-    from kafkawire.spark.outcome_rows import SCHEMA, cells_of, one_a_row
-    from kafkawire.spark.replica_parts import Fleet
+    from kafkawire.spark.auditing.outcome_rows import SCHEMA, cells_of, one_a_row
+    from kafkawire.spark.auditing.replica_parts import Fleet
+    from kafkawire.spark.listing.fleet_listing import listing
 
     logs = LogDirectory(tmp_path / "logs", ids=0)
     orders = logs.partition("orders")
@@ -243,7 +243,7 @@ def test_workers_without_the_engine_are_named(
     from pyspark.sql import DataFrame
 
     from kafkawire import spark as kafkawire_spark
-    from kafkawire.spark.replica_parts import Fleet, TaskEngine, to_driver
+    from kafkawire.spark.auditing.replica_parts import Fleet, TaskEngine, to_driver
 
     logs = LogDirectory(tmp_path / "logs", ids=0)
     logs.partition("orders").data(1)
@@ -272,7 +272,7 @@ def test_reports_a_failed_job_in_one_sentence(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kafkawire import spark as kafkawire_spark
-    from kafkawire.spark import replica_parts
+    from kafkawire.spark.auditing import replica_parts
     from kafkawire.spark.errors import SparkError
 
     def broken(*parts: object) -> None:
@@ -289,9 +289,9 @@ def test_reports_a_failed_job_in_one_sentence(
 def test_no_cell_grows_with_transactions_and_ids(spark: SparkSession, tmp_path: Path) -> None:
     """The largest cell of all facts but ended transactions, which are cut into cells of a fixed size; the rows on
     workers, and the driver's bytes, for ten times the transactions."""
-    from kafkawire.spark.fleet_listing import listing
-    from kafkawire.spark.outcome_rows import ENDING, TO_DRIVER
-    from kafkawire.spark.replica_parts import Fleet
+    from kafkawire.spark.auditing.outcome_rows import ENDING, TO_DRIVER
+    from kafkawire.spark.auditing.replica_parts import Fleet
+    from kafkawire.spark.listing.fleet_listing import listing
 
     def largest(count: int) -> tuple[int, int, int]:
         logs = LogDirectory(tmp_path / f"logs-{count}", ids=1)
@@ -319,7 +319,7 @@ def test_no_cell_grows_with_transactions_and_ids(spark: SparkSession, tmp_path: 
 def test_a_file_that_a_running_broker_deletes_ends_no_look_at_the_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kafkawire.spark.audit_job import are_small
+    from kafkawire.spark.auditing.audit_job import are_small
 
     for name in ("kept.log", "gone.log"):
         (tmp_path / name).write_bytes(b"k")
@@ -341,7 +341,7 @@ def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from kafkawire import spark as kafkawire_spark
-    from kafkawire.spark import replica_parts
+    from kafkawire.spark.auditing import replica_parts
 
     logs = LogDirectory(tmp_path / "logs", ids=2)
     for number in range(3):

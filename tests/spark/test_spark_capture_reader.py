@@ -21,10 +21,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire import capture, errors, load_schemas
 from kafkawire.capture.reader import read_with
 from kafkawire.rows import arrow
-from kafkawire.spark import capture_reader, register
-from kafkawire.spark.capture_reader import CaptureReader
+from kafkawire.spark import register
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.sources import SourceOptions, Task
+from kafkawire.spark.sources import capture_reader
+from kafkawire.spark.sources.capture_reader import CaptureReader
+from kafkawire.spark.sources.source_base import SourceOptions, Task
 from tests.capture.wiretap import Conversation, ask, ethernet, pcap
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.logdir import LogFile
 from kafkawire.spark import register
-from kafkawire.spark.capture_reader import EXCHANGES
-from kafkawire.spark.capture_streams import CaptureStream
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.capture_source import CaptureStream
+from kafkawire.spark.sources.capture_reader import EXCHANGES
+from kafkawire.spark.sources.source_base import SourceOptions
 from tests.capture.wiretap import Conversation, ask, ethernet, pcap
 
 if TYPE_CHECKING:

@@ -17,9 +17,7 @@ import kafkawire
 from kafkawire.errors import EncodeError
 from kafkawire.messages import EndTransactionRecord, TransactionLogValue
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.spark.column_codec import encoded, messages_of
-from kafkawire.spark.function_options import FunctionOptions
-from kafkawire.spark.schema import ERROR, arrow_type
+from kafkawire.spark.functions.column_codec import ERROR, FunctionOptions, arrow_type, encoded, messages_of
 from kafkawire.testing.comparison import carried
 from kafkawire.testing.strategies import messages
 from kafkawire.wire import columns

@@ -15,13 +15,13 @@ from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafkawire.records import Header, Record, build, build_marker
-from kafkawire.spark.capture_reader import CaptureReader
-from kafkawire.spark.column_projection import IN_UTC, projection, table_schema
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.index_source import IndexReader
-from kafkawire.spark.segment_columns import KAFKA, RECORDS
-from kafkawire.spark.segment_reader import SegmentReader
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.sources.capture_reader import CaptureReader
+from kafkawire.spark.sources.column_projection import IN_UTC, projection, table_schema
+from kafkawire.spark.sources.segment_columns import KAFKA, RECORDS
+from kafkawire.spark.sources.segment_reader import SegmentReader
+from kafkawire.spark.sources.source_base import SourceOptions
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOON = 1_790_000_000_123
@@ -167,7 +167,7 @@ def test_the_option_columns_chooses_and_orders() -> None:
 def test_only_the_columns_that_are_asked_for_are_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A narrow read gathers no key, value or header, and reads no control batch."""
     path = segment(tmp_path, build([Record(b"k", b"v")] * 9))
-    for name in ("kafkawire.records.record_arrays.engine.gather", "kafkawire.spark.segment_reader.controls_of"):
+    for name in ("kafkawire.records.record_arrays.engine.gather", "kafkawire.spark.sources.segment_reader.controls_of"):
         monkeypatch.setattr(name, None)
     assert read(SegmentReader, path, asked(offset=LONG)) == [{"offset": offset} for offset in range(9)]
     with pytest.raises(TypeError):

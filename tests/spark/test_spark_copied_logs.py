@@ -12,10 +12,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import logdir
 from kafkawire.records import Record, build
-from kafkawire.spark.copied_logs import logs_of
-from kafkawire.spark.segment_columns import RECORDS
-from kafkawire.spark.segment_reader import SegmentReader
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.listing.copied_logs import logs_of
+from kafkawire.spark.sources.segment_columns import RECORDS
+from kafkawire.spark.sources.segment_reader import SegmentReader
+from kafkawire.spark.sources.source_base import SourceOptions
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.errors import PySparkException
 
 from kafkawire.spark.errors import first_line, without_trace
-from kafkawire.spark.jobs import cause
+from kafkawire.spark.session.jobs import cause
 from tests.audit_logs import LogDirectory
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire.records import Record, build
 from kafkawire.spark import register
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.filter_pushdown import SETTING, Pruned, pruned
-from kafkawire.spark.segment_columns import RECORDS
-from kafkawire.spark.segment_reader import PrunedSegmentReader
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.sources.filter_pushdown import SETTING, Pruned, pruned
+from kafkawire.spark.sources.segment_columns import RECORDS
+from kafkawire.spark.sources.segment_reader import PrunedSegmentReader
+from kafkawire.spark.sources.source_base import SourceOptions
 from tests.spark.growing_logs import GrowingLog
 from tests.spark.test_spark_streams_of_changing_logs import Query
 

@@ -14,8 +14,9 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 import pyarrow as pa
 
 from kafkawire import logdir
-from kafkawire.spark import fleet_listing
-from kafkawire.spark.fleet_listing import (
+from kafkawire.spark.auditing.replica_parts import distinct
+from kafkawire.spark.listing import fleet_listing
+from kafkawire.spark.listing.fleet_listing import (
     BROKER,
     METADATA,
     REPLICA,
@@ -26,7 +27,6 @@ from kafkawire.spark.fleet_listing import (
     _rows_of,
     found_in,
 )
-from kafkawire.spark.replica_parts import distinct
 from kafkawire.transactions.facts import ClusterMetadata, Leader, Place
 from kafkawire.transactions.parts.manifest import DirectoryContent
 from kafkawire.transactions.parts.replica_files import replicas

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire.errors import SchemaError, UnsupportedVersionError
 from kafkawire.messages import TransactionLogValue
-from kafkawire.spark.function_options import PREFIX, FunctionOptions, check_version, message_named, read_options
+from kafkawire.spark.functions.column_codec import PREFIX, FunctionOptions, check_version, message_named, read_options
 
 
 @pytest.mark.parametrize(

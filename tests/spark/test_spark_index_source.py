@@ -16,7 +16,7 @@ from kafkawire.rows import arrow
 from kafkawire.spark import register
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.index_source import KINDS, IndexReader
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.sources.source_base import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

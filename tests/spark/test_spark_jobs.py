@@ -23,7 +23,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, JavaMember
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.jobs import cause, job, narrow_rows
+from kafkawire.spark.session.jobs import cause, job, narrow_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,8 +38,8 @@ PATIENCE_S = 120
 WAITING = """
 import sys
 from kafkawire.cli import main
-from kafkawire.spark import replica_parts
-from kafkawire.spark.session import QUICK_START
+from kafkawire.spark.auditing import replica_parts
+from kafkawire.spark.session.sessions import QUICK_START
 
 begun = sys.argv[1]
 

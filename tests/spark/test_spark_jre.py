@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire.errors import MissingExtraError
-from kafkawire.spark import jre
+from kafkawire.spark.session import jre
 
 
 def java(folder: Path, banner: str, code: int = 0) -> str:

@@ -13,9 +13,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from kafkawire.spark import admission, register
+from kafkawire.spark import register
 from kafkawire.spark.segment_source import KafkaSegment
-from kafkawire.spark.segment_streams import SegmentStream
+from kafkawire.spark.sources import source_base
+from kafkawire.spark.sources.segment_streams import SegmentStream
 from tests.spark.growing_logs import GrowingLog
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def test_options_are_taken(logs: Path, name: str) -> None:
         one = source(logs, **given)
         if name not in OF_STREAMS:
             assert one.reader(one.schema()).partitions() is not None
-        if name in OF_STREAMS and admission.limits is None:
+        if name in OF_STREAMS and source_base.limits is None:
             return
         if name not in OF_BATCHES:
             assert isinstance(one.streamReader(one.schema()), SegmentStream)
@@ -111,7 +112,7 @@ def test_columns_and_parts(logs: Path) -> None:
 
 
 def test_progress_has_offsets_and_what_is_left(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
-    if admission.limits is None:
+    if source_base.limits is None:
         pytest.skip("this PySpark has no admission control")
     register(spark)
     read = spark.readStream.format("kafka_segment").options(format="kafka", maxOffsetsPerTrigger="4", subscribe="t")

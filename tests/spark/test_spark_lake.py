@@ -22,7 +22,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from kafkawire.records import Batch, read
 from kafkawire.spark import lake
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.lake_tables import Progress, lake_table
+from kafkawire.spark.lake.lake_tables import Progress, lake_table
 from tests.spark import stores
 from tests.spark.lake_jobs import undecodable
 from tools.broker import jars

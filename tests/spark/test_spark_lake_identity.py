@@ -14,7 +14,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire.spark import lake
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.lake_tables import LakeTable, Progress
+from kafkawire.spark.lake.lake_tables import LakeTable, Progress
 from tests.spark.growing_logs import GrowingLog
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from kafkawire.logdir.view import View
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Batch, Record, build, build_marker
 from kafkawire.records.columns import Batches, records
-from kafkawire.spark.lake_outcomes import Decided, decide, scan_part
+from kafkawire.spark.lake.lake_outcomes import Decided, decide, scan_part
 from kafkawire.transactions import outcome_of, read_committed
 from tests.audit_logs import PartitionLog
 from tests.consumed import REPLICAS, Replicas

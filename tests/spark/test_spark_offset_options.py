@@ -11,8 +11,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from kafkawire import logdir
 from kafkawire.logdir import Partition
 from kafkawire.records import Record, build
-from kafkawire.spark.offset_options import Bounds, RequestedRange, bounds, log_end_offset, subscription
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.sources.offset_options import Bounds, RequestedRange, bounds, log_end_offset, subscription
+from kafkawire.spark.sources.source_base import SourceOptions
 
 
 def given(**options: str) -> SourceOptions:

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire.errors import MissingExtraError
 from kafkawire.messages import TransactionLogValue
-from kafkawire.spark.jre import java_home
+from kafkawire.spark.session.jre import java_home
 
 pytestmark = [pytest.mark.spark, pytest.mark.deployment]
 

@@ -36,10 +36,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import kafkawire
 from kafkawire import load_schemas, logdir, transactions
 from kafkawire.records import Batch
-from kafkawire.spark import capture_reader, segment_columns
-from kafkawire.spark.capture_reader import CaptureReader
-from kafkawire.spark.segment_reader import SegmentReader
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.sources import capture_reader, segment_columns
+from kafkawire.spark.sources.capture_reader import CaptureReader
+from kafkawire.spark.sources.segment_reader import SegmentReader
+from kafkawire.spark.sources.source_base import SourceOptions
 from tests.audit_logs import NOON, LogDirectory
 from tests.injected.cases import SEEDS, write_clusters
 from tests.own_schemas import ORDER, write
@@ -76,7 +76,7 @@ Audited = tuple[list[str], int]
 def on_two_workers(url: str, folder: str, audits: list[Audited], full: bool) -> dict[str, Any]:
     """Tables and audits, these while executors are killed; all of them without, too, if `full`."""
     from kafkawire import spark as kafkawire_spark
-    from kafkawire.spark import replica_parts
+    from kafkawire.spark.auditing import replica_parts
 
     with kafkawire_spark.session_on(url, {**QUICK, "spark.sql.shuffle.partitions": "2"}) as session:
         results: dict[str, Any] = {"tables": tables(session), "audits": []}

@@ -11,7 +11,9 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafkawire.spark import fleet_listing, lake_parts, outcome_rows, worker_tables
+from kafkawire.spark.auditing import audit_tables, outcome_rows
+from kafkawire.spark.lake import lake_parts
+from kafkawire.spark.listing import fleet_listing
 from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS
 from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place
@@ -31,7 +33,7 @@ EARLIEST = -(1 << 63)
             "outcome:tinyint,timestamp:bigint,payload:binary,first_offset:bigint,last_offset:bigint,"
             "first_timestamp:bigint,last_timestamp:bigint,batches:int,coordinator_epoch:int,replica:binary",
         ),
-        (worker_tables.FOUND_SPARK, "kind:tinyint,place:binary,payload:binary,replica:binary"),
+        (audit_tables.FOUND_SPARK, "kind:tinyint,place:binary,payload:binary,replica:binary"),
         (
             fleet_listing.LISTED,
             "kind:string,argument:int,sort:binary,payload:binary,real:binary,partition:binary,store:string,path:binary,"

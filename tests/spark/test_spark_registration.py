@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from kafkawire.spark.jre import java_home
+from kafkawire.spark.session.jre import java_home
 
 pytestmark = [pytest.mark.spark, pytest.mark.deployment]
 

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire import logdir
-from kafkawire.spark.replica_listing import ReplicaListing
+from kafkawire.spark.listing.replica_listing import ReplicaListing
 from tools.recordings.archive import unpacked
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs" / "three-nodes"

@@ -15,12 +15,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire import logdir, transactions
 from kafkawire.logdir.remote import RemoteFile
 from kafkawire.spark import register
-from kafkawire.spark.capture_reader import EXCHANGES
-from kafkawire.spark.capture_streams import CaptureStream
-from kafkawire.spark.segment_columns import BATCHES
-from kafkawire.spark.segment_reader import SegmentReader
-from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.capture_source import CaptureStream
+from kafkawire.spark.sources.capture_reader import EXCHANGES
+from kafkawire.spark.sources.segment_columns import BATCHES
+from kafkawire.spark.sources.segment_reader import SegmentReader
+from kafkawire.spark.sources.segment_streams import SegmentStream
+from kafkawire.spark.sources.source_base import SourceOptions
 from tests.spark import stores
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import records
 from kafkawire.logdir import remote
-from kafkawire.spark import fleet_listing
-from kafkawire.spark.segment_columns import BATCHES
-from kafkawire.spark.segment_reader import SegmentReader
-from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.listing import fleet_listing
+from kafkawire.spark.sources.segment_columns import BATCHES
+from kafkawire.spark.sources.segment_reader import SegmentReader
+from kafkawire.spark.sources.segment_streams import SegmentStream
+from kafkawire.spark.sources.source_base import SourceOptions
 from tests.spark import stores
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 import kafkawire
 from kafkawire.messages import FetchRequest, TransactionLogValue
-from kafkawire.spark.schema import ERROR, arrow_type, commented, spark_schema
+from kafkawire.spark.functions.column_codec import ERROR, arrow_type, commented, spark_schema
 
 
 @pytest.mark.slow

@@ -22,9 +22,9 @@ from kafkawire.logdir.splits import ranges
 from kafkawire.messages import UserScramCredentialRecord
 from kafkawire.records import Batch, Header, Record, build, build_marker
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.segment_columns import BATCHES, RECORDS
-from kafkawire.spark.segment_reader import SegmentReader
-from kafkawire.spark.sources import SourceOptions, Task
+from kafkawire.spark.sources.segment_columns import BATCHES, RECORDS
+from kafkawire.spark.sources.segment_reader import SegmentReader
+from kafkawire.spark.sources.source_base import SourceOptions, Task
 from tests.audit_logs import PartitionLog
 from tests.consumed import LEVELS, REPLICAS, Replicas
 from tools.recordings.archive import unpacked

@@ -19,10 +19,11 @@ from kafkawire import logdir
 from kafkawire.logdir import LogFile
 from kafkawire.records import Batch, Record, build
 from kafkawire.records import read as read_batches
-from kafkawire.spark import admission, register
-from kafkawire.spark.segment_columns import RECORDS
-from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark import register
+from kafkawire.spark.sources import source_base
+from kafkawire.spark.sources.segment_columns import RECORDS
+from kafkawire.spark.sources.segment_streams import SegmentStream
+from kafkawire.spark.sources.source_base import SourceOptions
 from tests.consumed import RELEASES, Replicas
 from tools.recordings.archive import unpacked
 
@@ -370,7 +371,7 @@ def test_rejects_two_limits(log: Log) -> None:
 
 
 def test_a_limit_needs_admission_control(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "limits", None)
+    monkeypatch.setattr(source_base, "limits", None)
     with pytest.raises(ValueError, match=r"maxFilesPerTrigger needs PySpark 4.2 or newer"):
         stream(log, maxFilesPerTrigger="1")
 

@@ -11,10 +11,10 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.records import Record, build
-from kafkawire.spark import log_points
-from kafkawire.spark.segment_columns import RECORDS
-from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.sources import log_points
+from kafkawire.spark.sources.segment_columns import RECORDS
+from kafkawire.spark.sources.segment_streams import SegmentStream
+from kafkawire.spark.sources.source_base import SourceOptions
 from tests.audit_logs import PartitionLog
 from tests.spark.test_spark_segment_streams import offsets, rows
 

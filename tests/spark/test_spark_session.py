@@ -33,7 +33,7 @@ def test_reports_an_invalid_master_in_one_sentence() -> None:
 def test_reports_an_unreachable_server_at_once(url: str) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
     from kafkawire.spark.errors import SparkError
-    from kafkawire.spark.session import session_on
+    from kafkawire.spark.session.sessions import session_on
 
     before = dict(os.environ)
     with pytest.raises(SparkError, match=f"^{url} does not answer: "), session_on(url):
@@ -51,7 +51,7 @@ def test_reports_an_unreachable_server_at_once(url: str) -> None:
 )
 def test_reports_what_a_master_lacks(master: str, lacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from kafkawire.spark.errors import SparkError
-    from kafkawire.spark.session import session_on
+    from kafkawire.spark.session.sessions import session_on
 
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
@@ -62,7 +62,7 @@ def test_reports_what_a_master_lacks(master: str, lacks: str, monkeypatch: pytes
 
 def test_kubernetes_needs_an_image() -> None:
     from kafkawire.spark.errors import SparkError
-    from kafkawire.spark.session import session_on
+    from kafkawire.spark.session.sessions import session_on
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         master = f"k8s://127.0.0.1:{server.getsockname()[1]}"
@@ -84,7 +84,7 @@ def test_kubernetes_needs_an_image() -> None:
 def test_workers_run_the_python_that_they_have(
     master: str, settings: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kafkawire.spark.session import _environment
+    from kafkawire.spark.session.sessions import _environment
 
     monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
     with _environment(master, settings):
@@ -94,7 +94,7 @@ def test_workers_run_the_python_that_they_have(
 
 def test_settings_reach_a_session_that_runs(spark: SparkSession) -> None:
     from kafkawire.spark.errors import SparkError
-    from kafkawire.spark.session import session_on
+    from kafkawire.spark.session.sessions import session_on
 
     with session_on(None, conf={"spark.sql.shuffle.partitions": "3"}) as session:
         assert session.conf.get("spark.sql.shuffle.partitions") == "3"

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 import kafkawire
-from kafkawire.spark import shipping
+from kafkawire.spark.session import shipping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

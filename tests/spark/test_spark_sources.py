@@ -15,11 +15,11 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql.types import StructType
 
-from kafkawire.spark import sources
 from kafkawire.spark.capture_source import KafkaPcap
 from kafkawire.spark.index_source import KafkaIndex
 from kafkawire.spark.segment_source import KafkaSegment
-from kafkawire.spark.sources import SourceOptions, StrictSource
+from kafkawire.spark.sources import source_base
+from kafkawire.spark.sources.source_base import SourceOptions, StrictSource
 
 ROOT = Path(__file__).parents[2]
 
@@ -169,7 +169,7 @@ def test_other_stores_and_missing_uris_are_errors_of_load(tmp_path: Path) -> Non
 
 
 def test_secrets_of_a_uri_are_in_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "matching", lambda uri: iter(()))
+    monkeypatch.setattr(source_base, "matching", lambda uri: iter(()))
     for uri in ("s3://me:SECRETKEY@bucket/[0-9]", "s3a://me:SECRETKEY@bucket/{a,b}", "s3://me:SECRET/KEY@bucket/*"):
         with pytest.raises(FileNotFoundError, match="nothing matches: 's3://bucket/") as caught:
             _ = SourceOptions({"path": uri}).paths
@@ -183,7 +183,7 @@ def test_globs_in_uris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(uri)
         return [uri.partition("?")[0].replace("*", "1")]
 
-    monkeypatch.setattr(sources, "matching", matching)
+    monkeypatch.setattr(source_base, "matching", matching)
     found = SourceOptions({"path": "s3://logs/{a,b}-*?region=x"}).paths
     assert found == ["s3://logs/a-1?region=x", "s3://logs/b-1?region=x"]
     assert asked == ["s3://logs/a-*?region=x", "s3://logs/b-*?region=x"]

@@ -17,11 +17,11 @@ from kafkawire import logdir
 from kafkawire.logdir.file_source import FileSource
 from kafkawire.records import Record, build
 from kafkawire.records.builder import build_marker
-from kafkawire.spark.log_points import LogPoints
-from kafkawire.spark.segment_columns import RECORDS
-from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import SourceOptions
-from kafkawire.spark.stream_transactions import StreamTransactions
+from kafkawire.spark.sources.log_points import LogPoints
+from kafkawire.spark.sources.segment_columns import RECORDS
+from kafkawire.spark.sources.segment_streams import SegmentStream
+from kafkawire.spark.sources.source_base import SourceOptions
+from kafkawire.spark.sources.stream_transactions import StreamTransactions
 from tests.spark.test_spark_segment_streams import offsets, rows
 
 pytestmark = pytest.mark.spark

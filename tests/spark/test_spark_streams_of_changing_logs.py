@@ -18,9 +18,9 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.segment_columns import RECORDS
-from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.sources.segment_columns import RECORDS
+from kafkawire.spark.sources.segment_streams import SegmentStream
+from kafkawire.spark.sources.source_base import SourceOptions
 from tests.spark.growing_logs import Consumer, GrowingLog
 
 pytestmark = pytest.mark.spark

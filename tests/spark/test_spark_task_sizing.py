@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from kafkawire.spark.replica_parts import PartSizing
-from kafkawire.spark.task_sizing import (
+from kafkawire.spark.auditing.replica_parts import PartSizing
+from kafkawire.spark.session.task_sizing import (
     FEWEST_TASKS,
     MOST_PLANNERS,
     OPEN_COST,

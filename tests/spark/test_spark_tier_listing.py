@@ -12,13 +12,13 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire import logdir
 from kafkawire.logdir import LogFile, Partition
-from kafkawire.spark.fleet_listing import LISTING, REPLICA, TIER, TIER_EVENTS, _folders, _rows_of
-from kafkawire.spark.lake_parts import PARTITION, TABLE, Wanted, _decided, _planned, _scanned
-from kafkawire.spark.offset_options import RequestedRange, subscription
-from kafkawire.spark.segment_parts import SegmentPart
-from kafkawire.spark.segment_reader import SegmentReader
-from kafkawire.spark.sources import SourceOptions
-from kafkawire.spark.tier_listing import _by_partition, _replicas, replica_at, segment_sizes
+from kafkawire.spark.lake.lake_parts import PARTITION, TABLE, Wanted, _decided, _planned, _scanned
+from kafkawire.spark.listing.fleet_listing import LISTING, REPLICA, TIER, TIER_EVENTS, _folders, _rows_of
+from kafkawire.spark.listing.tier_listing import _by_partition, _replicas, replica_at, segment_sizes
+from kafkawire.spark.sources.offset_options import RequestedRange, subscription
+from kafkawire.spark.sources.segment_parts import SegmentPart
+from kafkawire.spark.sources.segment_reader import SegmentReader
+from kafkawire.spark.sources.source_base import SourceOptions
 from kafkawire.transactions.parts.replica_files import replicas
 from tools.recordings.archive import unpacked
 

@@ -16,7 +16,7 @@ from kafkawire.client.diagnosis.wire_audit import WireAudit
 from kafkawire.messages import TransactionLogValue
 from kafkawire.spark import audit_tables, from_kafka_message, local_session, read_topic, stream_topic
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.session import QUICK_START
+from kafkawire.spark.session.sessions import QUICK_START
 from kafkawire.spark.wire_audit import audit_cluster
 from tests.spark.clusters import call
 from tools.broker import BrokerUnavailableError, RunningCluster

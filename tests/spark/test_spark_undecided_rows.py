@@ -16,8 +16,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 import pyarrow as pa
 
-from kafkawire.spark import undecided_rows
-from kafkawire.spark.outcome_rows import DECISION, ENDING, SCHEMA, USE, packed, unpacked
+from kafkawire.spark.auditing import outcome_judge
+from kafkawire.spark.auditing.outcome_rows import DECISION, ENDING, SCHEMA, USE, packed, unpacked
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge_epoch
 from kafkawire.transactions.checks.timed_decisions import begins
 from kafkawire.transactions.coordinator.decisions import Decision
@@ -119,8 +119,8 @@ def test_tallies_do_not_depend_on_where_rows_are_cut(rows: list[Row], together: 
     judged(whole, expected)
     found: dict[int, Tallies] = defaultdict(Tallies)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(undecided_rows, "_ROWS", together)
-        tables = undecided_rows.without_undecided(batches(rows, batch), found, {0: None, 1: None})
+        patch.setattr(outcome_judge, "_ROWS", together)
+        tables = outcome_judge.without_undecided(batches(rows, batch), found, {0: None, 1: None})
         left = [row for table in tables for row in table.to_pylist()]
     judged(left, found)
     assert [row for row in left if row["kind"] != ENDING] == [row for row in whole if row["kind"] != ENDING]
@@ -128,7 +128,7 @@ def test_tallies_do_not_depend_on_where_rows_are_cut(rows: list[Row], together: 
 
 
 def test_one_epoch_over_many_tables_leaves_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(undecided_rows, "_ROWS", 10)
+    monkeypatch.setattr(outcome_judge, "_ROWS", 10)
     rows: list[Row] = [
         {
             "kind": ENDING, "cluster": 0, "producer_id": 7, "data_epoch": 1, "marker_epoch": 1, "offset": number,
@@ -137,6 +137,6 @@ def test_one_epoch_over_many_tables_leaves_few_rows(monkeypatch: pytest.MonkeyPa
         for number in range(100)
     ]  # fmt: skip
     tallies: dict[int, Tallies] = defaultdict(Tallies)
-    left = sum(map(len, undecided_rows.without_undecided(batches(rows, 3), tallies, {0: None})))
+    left = sum(map(len, outcome_judge.without_undecided(batches(rows, 3), tallies, {0: None})))
     assert left == 10  # ABORTs: a decision behind them may not list their partition
     assert sum(tally.not_checkable for tally in tallies[0].outcome.values()) == 90

@@ -117,9 +117,9 @@ def table_of(found: Sequence[rows.Row]) -> pa.Table:
 
 
 def test_driver_takes_no_more_of_more_findings_and_damage(spark: SparkSession, tmp_path: Path) -> None:
-    from kafkawire.spark.fleet_listing import listing
-    from kafkawire.spark.replica_parts import DriverFacts, Fleet
-    from kafkawire.spark.worker_tables import for_driver
+    from kafkawire.spark.auditing.audit_tables import for_driver
+    from kafkawire.spark.auditing.replica_parts import DriverFacts, Fleet
+    from kafkawire.spark.listing.fleet_listing import listing
 
     def taken(count: int) -> tuple[int, int, int]:
         paths = [crowded(tmp_path / f"{count}", count)]

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from kafkawire.spark.task_sizing import MOST_TASKS, tasks_for
+from kafkawire.spark.session.task_sizing import MOST_TASKS, tasks_for
 from tools.bench.spark_plan import BROKERS, FLEETS, REPLICAS, SEGMENTS, Plan, plan
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"

@@ -72,7 +72,7 @@ def _refusals(made: dict[int, Files], chosen: list[LogFault]) -> dict[str, tuple
 
 def _differing(root: Path, made: dict[int, Files], judged: list[JudgedFault]) -> list[LogFault]:
     """The faults for which Spark names other rules."""
-    from kafkawire.spark.session import session_on
+    from kafkawire.spark.session.sessions import session_on
     from tools.audit_faults.spark import rules_by_spark
 
     named = {str(one.fault): one.outcome.rules for one in judged}
@@ -83,7 +83,7 @@ def _differing(root: Path, made: dict[int, Files], judged: list[JudgedFault]) ->
 
 def _histories_on_spark(root: Path, count: int) -> list[str]:
     """What Spark says otherwise of copies of histories."""
-    from kafkawire.spark.session import session_on
+    from kafkawire.spark.session.sessions import session_on
     from tools.audit_faults.histories.spark import differing
 
     with session_on(None) as session:

@@ -12,8 +12,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from kafkawire.records import Batch, Record, build, read
-from kafkawire.spark.compare_job import compare
-from kafkawire.spark.session import QUICK_START, session_on
+from kafkawire.spark.auditing.compare_job import compare
+from kafkawire.spark.session.sessions import QUICK_START, session_on
 from kafkawire.transactions.log.range_digests import RANGE_OFFSETS
 
 TOPIC = "orders"

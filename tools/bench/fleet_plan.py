@@ -18,9 +18,9 @@ from unittest import mock
 import pyarrow as pa
 
 from kafkawire.logdir import remote
-from kafkawire.spark import fleet_listing
-from kafkawire.spark.replica_parts import PartSizing
-from kafkawire.spark.task_sizing import MOST_PLANNERS, TaskLimits
+from kafkawire.spark.auditing.replica_parts import PartSizing
+from kafkawire.spark.listing import fleet_listing
+from kafkawire.spark.session.task_sizing import MOST_PLANNERS, TaskLimits
 from tools.bench import spark_plan
 
 _CHECKPOINTS = tuple(

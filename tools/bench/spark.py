@@ -44,7 +44,7 @@ def spark(rounds: int, wanted: Callable[[str], bool]) -> Iterator[Result]:
     """The cases whose keys are wanted; all absent where Spark cannot start."""
     try:
         from kafkawire.spark.errors import SparkError
-        from kafkawire.spark.session import local_session
+        from kafkawire.spark.session.sessions import local_session
 
         with local_session("local[1]") as session:
             for key, case in ((MESSAGES, _messages), (HEADERS, _headers), (COUNT, _count)):
@@ -67,7 +67,7 @@ def _messages(session: Any, rounds: int) -> Result:
     from pyspark.sql import functions as F
 
     from kafkawire.spark import from_kafka_message, message_table
-    from kafkawire.spark.schema import spark_schema
+    from kafkawire.spark.functions.column_codec import spark_schema
 
     name, version = "TransactionLogValue", 1
     values = session.createDataFrame([(value,) for value in transaction_log_values(VALUES)], "value binary").cache()
@@ -156,7 +156,7 @@ def _audit(rounds: int) -> Result:
     """The same directories audited without Spark, and with it on one core and on two."""
     from kafkawire import spark as kafkawire_spark
     from kafkawire import transactions
-    from kafkawire.spark.session import local_session
+    from kafkawire.spark.session.sessions import local_session
 
     with tempfile.TemporaryDirectory() as folder:
         batches = _write_transactions(Path(folder))

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from unittest import mock
 
 from kafkawire.logdir import remote
-from kafkawire.spark.segment_columns import RECORDS
-from kafkawire.spark.segment_reader import SegmentReader
-from kafkawire.spark.sources import SourceOptions, Task
+from kafkawire.spark.sources.segment_columns import RECORDS
+from kafkawire.spark.sources.segment_reader import SegmentReader
+from kafkawire.spark.sources.source_base import SourceOptions, Task
 
 #: The files of a segment, and those of a partition's directory.
 KINDS, BESIDE = (".index", ".log", ".snapshot", ".timeindex"), ("leader-epoch-checkpoint", "partition.metadata")

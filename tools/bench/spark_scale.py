@@ -169,9 +169,9 @@ def planning(counts: list[int]) -> list[tuple[float, float]]:
     """Listing, and the work of tasks whose files are empty. Returns milliseconds a replica of both."""
     found = []
     from kafkawire import spark as kafkawire_spark
-    from kafkawire.spark.fleet_listing import listing
-    from kafkawire.spark.jobs import kept
-    from kafkawire.spark.replica_parts import Fleet
+    from kafkawire.spark.auditing.replica_parts import Fleet
+    from kafkawire.spark.listing.fleet_listing import listing
+    from kafkawire.spark.session.jobs import kept
     from kafkawire.transactions.parts.part_scan import PART_BYTES
     from kafkawire.transactions.verdict.settings import Settings
 

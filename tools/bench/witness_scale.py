@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kafkawire.spark.session import QUICK_START, session_on
-from kafkawire.spark.task_sizing import by_task
-from kafkawire.spark.witness_job import PARTS, chunks, joined_totals
+from kafkawire.spark.auditing.witness_job import PARTS, chunks, joined_totals
+from kafkawire.spark.session.sessions import QUICK_START, session_on
+from kafkawire.spark.session.task_sizing import by_task
 from kafkawire.witness.capture_parts import Numbers
 from kafkawire.witness.captured_decisions import DecidedTransactions
 from kafkawire.witness.ended import ENDED

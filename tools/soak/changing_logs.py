@@ -32,9 +32,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire.client import Cluster, Config
 from kafkawire.messages import OffsetForLeaderEpochRequest
 from kafkawire.messages.offset_for_leader_epoch_request import OffsetForLeaderPartition, OffsetForLeaderTopic
-from kafkawire.spark.segment_columns import RECORDS
-from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.sources.segment_columns import RECORDS
+from kafkawire.spark.sources.segment_streams import SegmentStream
+from kafkawire.spark.sources.source_base import SourceOptions
 from tools.broker import RunningCluster, cluster
 
 from .errors import SoakError

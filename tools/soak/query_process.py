@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkawire.spark import register
-from kafkawire.spark.session import QUICK_START, local_session
+from kafkawire.spark.session.sessions import QUICK_START, local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkawire.spark import register
-from kafkawire.spark.session import local_session
+from kafkawire.spark.session.sessions import local_session
 
 COLUMNS = ("partition", "offset", "control", "key", "error")
 _TRIGGER = "5 seconds"

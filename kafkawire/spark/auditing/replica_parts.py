@@ -1,0 +1,383 @@
+"""Replicas read in parts: a part of a segment a row, read by some task; a task replays the parts of a replica in order.
+
+A row is what a task sees of the fleet: the part's file, and, once a replica, the names of its folder. A part's columns
+take about five bytes a batch. What has ended leaves the task that replays as rows, part after part.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count, groupby
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import pyarrow as pa
+from msgspec.structs import replace
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kafkawire.logdir import Partition, Unreadable
+from kafkawire.rows import DamageRow
+from kafkawire.spark.auditing.audit_tables import FOUND_SPARK, damage_cells, found_rows, violation_cells
+from kafkawire.spark.auditing.outcome_rows import (
+    SPARK_SCHEMA,
+    TO_DRIVER,
+    case_rows,
+    decision_rows,
+    digest_rows,
+    ending_rows,
+    id_rows,
+    open_rows,
+    rows_of,
+    short,
+)
+from kafkawire.spark.listing.fleet_listing import OF_DRIVER, FoundReplicas, as_batches, found_in
+from kafkawire.spark.listing.tier_listing import of_partitions, once, replica_at, segment_sizes, with_tiers
+from kafkawire.spark.session.task_sizing import MOST_PLANNERS, Rows, TaskLimits, by_task, tasks_for
+from kafkawire.transactions.answers import Answer, Placed, every_breach
+from kafkawire.transactions.auditing.local_audit import to_read
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
+from kafkawire.transactions.checks.answer_rows import capped
+from kafkawire.transactions.checks.tier_copies import tier_answers
+from kafkawire.transactions.coordinator.packed_decisions import Decided
+from kafkawire.transactions.failed_reading import ReadingError, reason_of
+from kafkawire.transactions.parts.part_columns import decode, encode
+from kafkawire.transactions.parts.part_scan import PartTask
+from kafkawire.transactions.verdict.settings import Settings
+from kafkawire.wire.backend import backend
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: A part's columns are cut into cells of this size: Spark makes batches of a fixed number of rows, of any size.
+_CELL_BYTES = 1 << 20
+_CELLS = 16
+#: Replicas whose parts a task plans.
+_PLANNED = 256
+
+#: `part`: the `PartTask`.
+PARTS = pa.schema(
+    [
+        ("real", pa.binary()),
+        ("sort", pa.binary()),
+        ("store", pa.string()),
+        ("path", pa.binary()),
+        ("names", pa.binary()),
+        ("tiers", pa.binary()),
+        ("segment", pa.int32()),
+        ("number", pa.int32()),
+        ("part", pa.binary()),
+    ]
+)
+_FOLDER = ("store", "path", "names", "tiers")
+#: A cell of a part's columns; or, `failed`, why it could not be read.
+COLUMNS = pa.schema(
+    [
+        *PARTS.remove(PARTS.get_field_index("part")),
+        ("cell", pa.int32()),
+        ("failed", pa.bool_()),
+        ("columns", pa.binary()),
+    ]
+)
+
+Roots = Mapping[str, tuple[int, AuditedReplica]]
+
+
+class PartSizing(NamedTuple):
+    """Bytes of a part; how many replicas there are, bytes and number of segments in them; the most tasks."""
+
+    part_bytes: int
+    replicas: int
+    size: int
+    files: int = 0
+    limits: TaskLimits = TaskLimits()
+
+    @property
+    def tasks(self) -> int:
+        """That merge the summaries of replicas."""
+        return max(1, min(self.replicas, tasks_for(self.size, self.files, self.limits.reducers)))
+
+    @property
+    def part_tasks(self) -> int:
+        """That read parts, or make the rows of ended transactions."""
+        return max(1, min(self.parts, tasks_for(self.size, self.files, self.limits.tasks)))
+
+    @property
+    def parts(self) -> int:
+        """As many parts there are at most."""
+        return max(self.replicas, self.files) + self.size // self.part_bytes
+
+
+class Tiered(NamedTuple):
+    """The listing, the number of partitions' folders in tiers, and paths of private keys for these."""
+
+    listed: DataFrame
+    tiers: int
+    keys: tuple[str, ...]
+
+
+class Fleet(NamedTuple):
+    """A listing, and what its replicas are read with.
+
+    Attributes:
+        replicas: rows of `fleet_listing.REPLICA`.
+        roots: by log directory: the number of its cluster, and what its replicas are read with.
+        tiered: where the tiers are.
+    """
+
+    found: FoundReplicas
+    replicas: DataFrame
+    sizing: PartSizing
+    roots: Roots
+    tiered: Tiered
+
+    @classmethod
+    def of(cls, listed: DataFrame, settings: Settings, part_bytes: int, tier_keys: tuple[str, ...] = ()) -> Fleet:
+        """Take the listing's small part and its size.
+
+        Args:
+            listed: as of `fleet_listing.listing`. `part_bytes`: of a segment that a task reads.
+            tier_keys: paths of private keys for encrypted tiers.
+        """
+        found = found_in(listed.where(OF_DRIVER).toArrow())
+        count, tiers, size, files = found.size
+        sizing = PartSizing(part_bytes, count + tiers, size, files, TaskLimits.of(listed.sparkSession))
+        tiered = Tiered(listed, tiers, tier_keys)
+        return cls(found, with_tiers(*tiered), sizing, _of_roots(found, settings), tiered)
+
+    def parts(self) -> DataFrame:
+        """The columns of all parts of replicas, in cells; in no order."""
+        sizing, roots = self.sizing, self.roots
+
+        def plan(listed: Rows) -> Iterator[pa.RecordBatch]:
+            yield from as_batches(_parts(listed, sizing.part_bytes, roots), PARTS)
+
+        def read(listed: Rows) -> Iterator[pa.RecordBatch]:
+            yield from as_batches(_cells(listed), COLUMNS, _CELLS)
+
+        few = min(MOST_PLANNERS, 1 + sizing.replicas // _PLANNED)
+        ordered = self.replicas.repartition(few, "real").sortWithinPartitions("sort")
+        planned = by_task(ordered, plan, from_arrow_schema(PARTS))
+        return by_task(planned.repartition(sizing.part_tasks), read, from_arrow_schema(COLUMNS))
+
+    def facts(self, *, whole: bool, strict: bool = False) -> DataFrame:
+        """The facts of replicas, as rows of `outcome_rows.SCHEMA`; ended transactions in cells.
+
+        Args:
+            whole: with open transactions, all columns of ended ones, and every violation.
+            strict: an error in the reading of one replica ends the job; otherwise the driver gets it (`Unreadable`).
+        """
+        roots = self.roots
+
+        def replay(listed: Rows) -> Iterator[pa.RecordBatch]:
+            with every_breach(whole):
+                yield from _replayed(listed, roots, whole=whole, strict=strict)
+
+        in_order = (
+            self.parts()
+            .repartition(self.sizing.tasks, "real")
+            .sortWithinPartitions("sort", "segment", "number", "cell")
+        )
+        return by_task(in_order, replay, SPARK_SCHEMA)
+
+    def tier_answers(self, clocks: Mapping[str, int | None], *, whole: bool = False) -> DataFrame:
+        """The answers on tiers, as rows of `audit_tables.FOUND`.
+
+        Args:
+            clocks: as of `cluster_facts.clocks`. `whole`: with every violation.
+        """
+
+        def judge(replicas: Sequence[Partition]) -> Iterator[pa.RecordBatch]:
+            with every_breach(whole):
+                yield from found_rows(tier_answers(replicas, clocks, given=True), whole=whole)
+
+        return of_partitions(*self.tiered, judge, FOUND_SPARK)
+
+
+def numbers(found: FoundReplicas) -> dict[str | None, int]:
+    """Clusters as numbers. Directories without a cluster's id belong to the only cluster, where there is only one."""
+    ids = sorted(set(found.clusters.values()))
+    return {None: 0} if len(ids) <= 1 else {None: 0, **{cluster: 1 + number for number, cluster in enumerate(ids)}}
+
+
+def _of_roots(found: FoundReplicas, settings: Settings) -> Roots:
+    numbered, clusters = numbers(found), found.clusters
+    paths = [broker.root for broker in found.brokers]
+    placeholders = [SimpleNamespace(broker=SimpleNamespace(root=path)) for path in paths]
+    replicas = to_read(cast("list[Partition]", placeholders), settings, found.metadata, clusters)
+    single = len(numbered) == 1
+    return {
+        path: (0 if single else numbered[clusters.get(path)], replica._replace(partition=cast("Partition", None)))
+        for path, replica in zip(paths, replicas, strict=True)
+    }
+
+
+class TaskEngine(NamedTuple):
+    """The engine that a task ran with: `native` or `python`."""
+
+    name: str
+
+
+class DriverFacts(NamedTuple):
+    """The facts of a replica for the driver.
+
+    Attributes:
+        judged: how many rows workers judge. `opens`: how many of them are open transactions.
+        first_start: where the earliest of these begins. `damaged`: number of damaged places.
+    """
+
+    facts: ReplicaFacts
+    judged: int
+    opens: int
+    first_start: int | None
+    damaged: int
+
+    def order(self) -> tuple[Any, ...]:
+        return self.facts.partition.place, self.facts.path
+
+
+def _parts(listed: Rows, part_bytes: int, roots: Roots) -> Iterator[tuple[Any, ...]]:
+    for row, partition in distinct(listed):
+        _, replica = roots[partition.broker.root]
+        parts = parts_of(replica._replace(partition=partition), part_bytes, segment_sizes(row, partition))
+        for number, (segment, task) in enumerate(parts):
+            folder = tuple(map(row.get, _FOLDER)) if number == 0 else (None,) * 4
+            yield (row["real"], row["sort"], *folder, segment, task.number, pickle.dumps(task))
+
+
+def _cells(listed: Rows) -> Iterator[tuple[Any, ...]]:
+    for row in listed:
+        task: PartTask = pickle.loads(row["part"])  # written by our own workers
+        failed = False
+        try:
+            data = encode(task.read())
+        except Exception as error:  # the task that replays the replica names it
+            failed, data = True, reason_of(error).encode()
+        for cell, start in enumerate(range(0, len(data), _CELL_BYTES)):
+            folder = (None,) * 4 if cell else tuple(map(row.get, _FOLDER))
+            at = (row["real"], row["sort"], *folder, row["segment"], row["number"])
+            yield (*at, cell, failed, data[start : start + _CELL_BYTES])
+
+
+def _replayed(listed: Rows, roots: Roots, *, whole: bool, strict: bool) -> Iterator[pa.RecordBatch]:
+    sums: dict[int, list[Placed]] = defaultdict(list)
+    for _, of_replica in groupby(listed, key=lambda row: row["real"]):
+        first = next(of_replica)
+        partition = replica_at(first)
+        cluster, settings = roots[partition.broker.root]
+        try:
+            facts = yield from _of_replica(
+                cluster,
+                settings._replace(partition=partition),
+                first,
+                of_replica,  # noqa: B031 (once, after the first)
+                whole=whole,
+            )
+        except Exception as error:
+            if strict:
+                raise
+            yield to_driver(Unreadable(partition.path, reason_of(error)))
+            continue
+        sums[cluster] += (one for one in facts.answers if not one.answer.violated)
+    for answers in sums.values():
+        yield to_driver(list(short(answers)))
+    yield to_driver(TaskEngine(backend))
+
+
+def _of_replica(
+    cluster: int,
+    replica: AuditedReplica,
+    first: dict[str, Any],
+    others: Iterable[dict[str, Any]],
+    *,
+    whole: bool,
+) -> Generator[pa.RecordBatch, None, ReplicaFacts]:
+    """The rows of a replica, from those of its parts. Returns its facts.
+
+    What the rows of ended transactions say counts only for a replica that the driver has: it has none that failed.
+    """
+    merging = ReplicaMerge(replica, whole=whole)
+    _, ended = yield from drained(cluster, _taken(merging, chain([first], others)))
+    facts = merging.facts()
+    if whole:
+        yield from rows_of(
+            {"kind": kind, "place": place, "payload": payload}
+            for kind, place, payload, _ in violation_cells(facts.answers)
+        )
+        facts = replace(facts, answers=tuple(map(capped, facts.answers)))
+    of_replica = [
+        to_driver(_of_driver(facts, ended)),
+        *id_rows(cluster, facts),
+        *case_rows(cluster, facts),
+        *rows_of(damage_cells(_damage(facts))),
+        *digest_rows(first, facts),
+        *(open_rows(cluster, merging.open_in_log()) if whole else ()),
+    ]
+    yield from of_replica
+    return facts
+
+
+def _taken(merging: ReplicaMerge, of_replica: Iterable[dict[str, Any]]) -> Iterator[ReplicaMerge]:
+    """The state of a replica after each of its parts, whose columns are put together from their cells."""
+    for (segment, _), cells in groupby(of_replica, key=lambda row: (row["segment"], row["number"])):
+        listed = list(cells)
+        data = b"".join(cell["columns"] for cell in listed)
+        if listed[0]["failed"]:
+            raise ReadingError(data.decode())
+        merging.take(segment, decode(data))
+        yield merging
+
+
+def drained(cluster: int, merges: Iterable[ReplicaMerge]) -> Generator[pa.RecordBatch, None, tuple[ReplicaMerge, int]]:
+    """The rows of a replica's ended transactions and decisions, which are taken out. Returns its last state, and how
+    many transactions have ended.
+
+    Args:
+        merges: the state of the replica after each part, at least once.
+    """
+    ended, numbers = 0, count()
+    for merging in merges:
+        place = merging.endings.place
+        ended += len(merging.endings)
+        yield from ending_rows(cluster, place, merging.endings.drain())
+        yield from decision_rows(cluster, place, merging.decided(), numbers)
+    yield from decision_rows(cluster, place, merging.decided(last=True), numbers)
+    return merging, ended
+
+
+def _damage(facts: ReplicaFacts) -> tuple[DamageRow, ...]:
+    return (*facts.partition.damage, *facts.damage)
+
+
+def _of_driver(facts: ReplicaFacts, ended: int) -> DriverFacts:
+    """Without what is shuffled or added up; of the answers, one has to be there for the path that it brings."""
+    place = facts.partition.place
+    path = Placed(place, Answer(check=facts.answers[0].answer.check), facts.path)
+    ids = facts.ids
+    of_ids = 0 if ids is None else len(ids.uses) + len(ids.prepared) + len(ids.owners)
+    less = replace(
+        facts,
+        partition=replace(facts.partition, damage=()),
+        opens=(),
+        damage=(),
+        digests=b"",
+        answers=(path, *(one for one in facts.answers if one.answer.violated)),
+        ids=None
+        if ids is None
+        else replace(ids, owners={}, uses=(), decisions=Decided.none(facts.partition.place), prepared=()),
+    )
+    opens = len(facts.opens)
+    return DriverFacts(less, ended + of_ids + opens, opens, facts.first_start, len(_damage(facts)))
+
+
+def to_driver(value: Any) -> pa.RecordBatch:
+    """A row with a value for the driver."""
+    return next(rows_of([{"kind": TO_DRIVER, "payload": pickle.dumps(value)}]))
+
+
+def distinct(listed: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Partition]]:
+    for row in once(listed):
+        partition = replica_at(row)
+        if partition.segments:
+            yield row, partition

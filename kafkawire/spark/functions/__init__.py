@@ -1,0 +1,1 @@
+"""Columns and tables of messages from columns of bytes, and back."""
