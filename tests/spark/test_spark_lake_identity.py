@@ -14,6 +14,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire.spark import lake
 from kafkawire.spark.errors import SparkError
+from kafkawire.spark.lake import appending
 from kafkawire.spark.lake.lake_tables import LakeTable, Progress
 from tests.spark.growing_logs import GrowingLog
 
@@ -48,7 +49,7 @@ class FilesTable(LakeTable):
 def table(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FilesTable]:
     (tmp_path / "table").mkdir()
     made = FilesTable(spark, tmp_path / "table")
-    monkeypatch.setattr(lake, "lake_table", lambda *_: made)
+    monkeypatch.setattr(appending, "lake_table", lambda *_: made)
     yield made
     spark.sql(f"DROP TABLE IF EXISTS {made.name}")
 
