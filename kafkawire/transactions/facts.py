@@ -205,6 +205,8 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
             that epoch.
         damaged: something in it could not be read, other than a torn end: that is only where the copy ends, and when
             it ended is judged by times. The end of a segment that became shorter while it was read counts as damage.
+        checkpoint_epoch: the last leader epoch in its `leader-epoch-checkpoint`, if its log reaches the epoch's start;
+            else -1.
         cleaned_to, missing: of `__transaction_state` the offset from which on the cleaner of its broker has removed
             nothing, and the last offsets that are missing before its last batch, for whatever reason.
     """
@@ -227,8 +229,14 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     leader_time: tuple[int, int] | None = None
     epoch_start: int | None = None
     markers: tuple[MarkerTime, ...] = ()
+    checkpoint_epoch: int = -1
     cleaned_to: int = 0
     missing: MissingOffsets | None = None
+
+    @property
+    def newest_epoch(self) -> int:
+        """The newest leader epoch that it knows of: a leader notes its own before it writes anything in it."""
+        return max(self.leader_epoch, self.checkpoint_epoch)
 
     @property
     def leader_newest(self) -> int | None:
@@ -330,10 +338,14 @@ Assignment = tuple[tuple[int, UUID | None], ...]
 
 
 class Leader(NamedTuple):
-    """The leader of a partition: the broker's id, the last one's where none leads, and the leader epoch."""
+    """The leader of a partition: the broker's id, the last one's where none leads, and the leader epoch; and the
+    brokers whose replicas have all that is below the high watermark: those in sync (`isr`), and those that may lead
+    again (`elr`, KIP-966)."""
 
     broker: int
     epoch: int
+    isr: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
 
 
 class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):

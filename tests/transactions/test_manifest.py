@@ -6,12 +6,13 @@ import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from kafkawire import logdir
-from kafkawire.messages import PartitionRecord, RemoveTopicRecord, TopicRecord
+from kafkawire.messages import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from kafkawire.rows import Audit
 from kafkawire.transactions import audit
 from kafkawire.transactions.parts.manifest import listed
@@ -154,6 +155,50 @@ def test_a_partition_of_which_no_replica_was_given_is_named(tmp_path: Path) -> N
     assert gaps(assigned(tmp_path / "a", brokers=(1, 5)).logs.root) == ()
     world = assigned(tmp_path / "b", brokers=(5,), partitions=4)
     assert gaps(world.logs.root) == ("orders-3: no replica of it was given",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "gap"),
+    [
+        ((), None),
+        (({"isr": (1,)},), None),  # it leads no more, and is in sync
+        (({"leader": 5, "isr": (5,)},), "broker 5 had those in sync"),
+        (({"leader": 5, "isr": (5,)}, {"isr": (5, 1)}), None),  # it came back
+        (({"leader": 5, "isr": (5, 7)}, {"leader": 7}), "brokers 5, 7 had those in sync"),
+        (({"leader": -1, "isr": (), "eligible_leader_replicas": (5,)},), "broker 5 had those in sync"),
+        (
+            ({"leader": 5, "isr": (5,), "eligible_leader_replicas": (1,)},),
+            None,
+        ),  # all below the high watermark (KIP-966)
+        (({"leader": -1, "isr": ()},), None),  # nobody is known to have more
+    ],
+)
+def test_a_replica_that_was_left_behind_proves_nothing(
+    tmp_path: Path, changes: Sequence[dict[str, Any]], gap: str | None
+) -> None:
+    """The disk of broker 1 failed, broker 5 leads: what began or ended there since is not on the failed disk."""
+    world = World(tmp_path, 1)
+    world.control(2, TopicRecord(name=TOPIC, topic_id=ORDERS).encode(version=0))
+    for number in range(PARTITIONS):
+        record = PartitionRecord(
+            partition_id=number, topic_id=ORDERS, replicas=(1, 5, 7), isr=(1, 5, 7), leader=1, leader_epoch=0
+        )
+        world.control(3, record.encode(version=2), 2)
+    for change in changes:
+        record_ = PartitionChangeRecord(partition_id=1, topic_id=ORDERS, **change)
+        world.control(5, record_.encode(version=2), 2)
+    world.run()
+    world.finish()
+    identity(world.logs.root, 1)
+    expected = () if gap is None else (f"orders-1: only replicas that were not in sync were given; {gap}",)
+    assert gaps(world.logs.root) == expected
+    if gap is not None and "5" in gap:
+        other = world.replicate()
+        other.write()
+        identity(other.root, 5)
+        assert gaps(world.logs.root, other.root) == ()
+        (world.logs.root / "meta.properties").unlink()  # whose it is is not known
+        assert gaps(world.logs.root) == ()
 
 
 def test_a_line_of_a_topic_that_was_removed_is_old(tmp_path: Path) -> None:

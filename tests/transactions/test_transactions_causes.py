@@ -129,6 +129,34 @@ def test_a_marker_that_only_another_replica_has(logs: LogDirectory, tmp_path: Pa
     assert "leader epoch 1" in found.evidence[0]
 
 
+@pytest.mark.parametrize(
+    ("epochs", "found"), [("0\n2\n1 0\n2 1\n", True), ("0\n1\n1 0\n", False), ("0\n1\n2 9\n", False)]
+)
+def test_a_leader_without_the_marker_counts_before_it_wrote_anything(
+    logs: LogDirectory, tmp_path: Path, epochs: str, found: bool
+) -> None:
+    """An unclean election, after which nothing was written: only `leader-epoch-checkpoint` shows the new leader. An
+    epoch that begins after the copy's end is of a later moment than the copy (4.4.0: the old leader, killed, was longer
+    and counted, so that the transaction was not found)."""
+    logs.partition(*P).leader_epoch = 1
+    logs.partition(*P).data(PID, at=OLD)
+    logs.id("pay", "CompleteCommit", PID, 0, at=OLD, version=0)
+    old_leader = LogDirectory(tmp_path / "old-leader", ids=0)
+    old_leader.partition(*P).leader_epoch = 1
+    old_leader.partition(*P).data(PID, at=OLD)
+    old_leader.partition(*P).marker("COMMIT", PID, at=OLD)
+    paths = []
+    for one in (logs, old_leader):
+        one.high_watermark(*P, one.partition(*P).end)
+        paths.append(one.write())
+    (logs.partition(*P).directory / "leader-epoch-checkpoint").write_text(epochs)
+    settings = Settings(transaction_state_partitions=logs.ids, as_of=NOON)
+    audit = transactions.audit(logdir.open(*paths), settings)
+    opened = [(one.start_offset, one.cause and one.cause.name) for one in audit.findings]
+    assert opened == ([(0, "marker_lost")] if found else [])
+    assert not any("ends at offset" in gap for gap in audit.read.gaps)
+
+
 # No id ----------------------------------------------------------------------------------------------------------------
 
 

@@ -301,8 +301,10 @@ class ReplicaMerge:
             gap = OffsetGap(found.log_end) if lost.at_end else found.gap
             found = msgspec.structs.replace(found, gap=gap, damaged=True, damage=(*found.damage, *lost.damage))
         opens = tuple(self._all_open(lost.entries))
-        epoch = partition.newest_epoch if opens or self._times is not None else None
-        if epoch is not None and epoch.epoch == found.leader_epoch:
+        epoch = partition.newest_epoch
+        if epoch is not None and epoch.start_offset <= found.log_end:
+            found = msgspec.structs.replace(found, checkpoint_epoch=epoch.epoch)
+        if epoch is not None and epoch.epoch == found.leader_epoch and (opens or self._times is not None):
             markers = () if self._times is None else self._times.found()
             found = msgspec.structs.replace(found, epoch_start=epoch.start_offset, markers=markers)
         if self._replica.impacts:

@@ -182,7 +182,8 @@ class _Topics:
             case PartitionRecord():
                 of_topic = self._partitions.setdefault(record.topic_id, {})
                 of_topic[record.partition_id] = _assignment(record.replicas, record.directories)
-                leader = Leader(record.leader, record.leader_epoch)
+                elr = tuple(record.eligible_leader_replicas or ())
+                leader = Leader(record.leader, record.leader_epoch, tuple(record.isr), elr)
                 self._leaders.setdefault(record.topic_id, {})[record.partition_id] = leader
             case PartitionChangeRecord():
                 self._lead(record)
@@ -197,9 +198,16 @@ class _Topics:
         """Every election raises the leader epoch by one. Where none is left to lead, the last leader stays known."""
         of_topic = self._leaders.get(record.topic_id, {})
         before = of_topic.get(record.partition_id)
-        if before is not None and record.leader != _SAME_LEADER:
+        if before is None:
+            return
+        if record.leader != _SAME_LEADER:
             broker = before.broker if record.leader < 0 else record.leader
-            of_topic[record.partition_id] = Leader(broker, before.epoch + 1)
+            before = before._replace(broker=broker, epoch=before.epoch + 1)
+        if record.isr is not None:
+            before = before._replace(isr=tuple(record.isr))
+        if record.eligible_leader_replicas is not None:
+            before = before._replace(elr=tuple(record.eligible_leader_replicas))
+        of_topic[record.partition_id] = before
 
     def leaders(self) -> dict[tuple[str, int], Leader]:
         """The leader of each partition that has had one."""

@@ -97,6 +97,7 @@ def manifest(
                 missing[root, f"which {newest.path} assigns to it"].append(name)
                 found.add((root, name))
         gaps += _without_replica(partitions, newest, {name for _, name in found})
+        gaps += _not_in_sync(directories, partitions, newest)
     short = list(_too_short(directories, partitions, chosen))
     return Manifest(
         sources=(
@@ -200,6 +201,26 @@ def _without_replica(partitions: Sequence[PartitionFacts], newest: ClusterMetada
     return [f"{listed(lost)}: no replica of {'it' if len(lost) == 1 else 'them'} was given"] if lost else []
 
 
+def _not_in_sync(
+    directories: Sequence[DirectoryContent], partitions: Sequence[PartitionFacts], newest: ClusterMetadata
+) -> Iterator[str]:
+    """The partitions of which only replicas were given that had been left behind: transactions may have begun and ended
+    without them. What is in sync has all that consumers may read."""
+    nodes = {one.root: one.node_id for one in directories}
+    read: dict[Name, set[int | None]] = defaultdict(set)
+    for one in partitions:
+        read[one.place.topic, one.place.partition].add(nodes.get(one.place.copy))
+    behind: dict[tuple[int, ...], list[Name]] = defaultdict(list)
+    for name, given in read.items():
+        leader = newest.leaders.get(name)
+        in_sync = () if leader is None else tuple(sorted({*leader.isr, *leader.elr}))
+        if in_sync and None not in given and given.isdisjoint(in_sync):
+            behind[in_sync].append(name)
+    for in_sync, names in behind.items():
+        brokers = f"{'broker' if len(in_sync) == 1 else 'brokers'} {numbers(list(in_sync))}"
+        yield f"{listed(names)}: only replicas that were not in sync were given; {brokers} had those in sync"
+
+
 def _without_segments(directories: Sequence[DirectoryContent]) -> Iterator[str]:
     """A broker's partition has a segment, if only an empty one. The metadata log may begin with a checkpoint: that it
     has no segment is named with what it lacks."""
@@ -223,7 +244,7 @@ def _too_short(
     for replica in sorted(partitions, key=lambda one: one.place):
         name = replica.place.topic, replica.place.partition
         best = counts.get(name)
-        if best is None or best.leader_epoch > replica.leader_epoch:
+        if best is None or best.newest_epoch > replica.newest_epoch:
             continue
         offsets = [
             (lines[name], basename(path)) for path, lines in named.get(replica.place.copy, {}).items() if name in lines

@@ -106,7 +106,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
             if ended and other.log_start <= open_.start_offset and other.log_end > open_.last_offset + 1:
                 return (
                     f"The replica in {other.copy} (leader epoch {other.leader_epoch}) has the transaction ended; that "
-                    f"in {mine.place.copy} (leader epoch {mine.leader_epoch}) lacks the marker."
+                    f"in {mine.place.copy} (leader epoch {mine.newest_epoch}) lacks the marker."
                 )
         return None
 

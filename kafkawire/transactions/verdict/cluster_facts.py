@@ -194,7 +194,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             first = self.facts.first_starts.get(one.place)
             if one.log_start <= starts[key] < one.log_end and (first is None or first > starts[key]):
                 found.setdefault(key, []).append(
-                    OtherReplica(one.place.copy, one.leader_epoch, one.log_start, one.log_end, first)
+                    OtherReplica(one.place.copy, one.newest_epoch, one.log_start, one.log_end, first)
                 )
         return found
 
@@ -282,7 +282,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         for place, partition in self.chosen.items():
             key = place.topic, place.partition
             leader = self.leaders.get(key) if key in opens or place.topic == TRANSACTION_STATE else None
-            if leader is not None and self.metadata is not None and leader.epoch >= partition.leader_epoch:
+            if leader is not None and self.metadata is not None and leader.epoch >= partition.newest_epoch:
                 found[key] = PartitionLeader(
                     leader.broker, leader.epoch, (*key, leader.broker) in read, self.metadata.path
                 )
@@ -382,7 +382,7 @@ def choose_replicas(partitions: Iterable[PartitionFacts]) -> list[PartitionFacts
 def reach(partition: PartitionFacts) -> tuple[int, int, int, str]:
     """How far a replica reaches, to be compared with others of the partition."""
     high_watermark = -1 if partition.high_watermark is None else partition.high_watermark
-    return partition.leader_epoch, partition.log_end, high_watermark, partition.place.copy
+    return partition.newest_epoch, partition.log_end, high_watermark, partition.place.copy
 
 
 # Several clusters --------------------------------------------------------------------------------------------------
