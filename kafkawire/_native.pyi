@@ -1,6 +1,6 @@
 """The native engine (`native/`), where a Rust compiler was at install time. `kafkawire.wire.backend` knows whether."""
 
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,6 +188,12 @@ class LogReplay:
     def run(
         self, columns: _Columns, start: int, asked: NDArray[np.bool_] | None, /
     ) -> tuple[int, _Bytes, _Int64, _Int64, _Int64, NDArray[np.uint64]]: ...
+
+_Open: TypeAlias = tuple[_Int64, _Int64]
+
+def transactions_of(
+    open: _Open, producer_ids: _Int64, offsets: _Int64, controls: NDArray[np.int8], /
+) -> tuple[_Int64, _Int64, _Open]: ...
 
 COORDINATOR_NUMBERS: int
 

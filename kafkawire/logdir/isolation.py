@@ -18,13 +18,13 @@ import msgspec
 import numpy as np
 
 from kafkawire.logdir.cleaning import Cleaned
+from kafkawire.logdir.data_ranges import DataRange, table_of
 from kafkawire.logdir.directory import Partition, open
 from kafkawire.logdir.entries import SnapshotEntry
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import LocatedFile, Stamp
 from kafkawire.logdir.remote import without_secrets
 from kafkawire.logdir.splits import pieces
-from kafkawire.logdir.stretches import Stretch, table_of
 from kafkawire.logdir.transaction_doubts import Unstable
 from kafkawire.logdir.transaction_states import Outcomes, TransactionScan
 from kafkawire.records import Batch, Damage
@@ -223,7 +223,7 @@ class _Reading:
                     self._reach(item.measured().base_offset)
                     scan.add_old(item.measured())
                 else:
-                    for part in self._stretches(item):
+                    for part in self._up_to_snapshots(item):
                         scan.add(part)
         except OSError as error:
             self._damage(file, 0, error.strerror or str(error))
@@ -260,7 +260,7 @@ class _Reading:
             found, last_stable_offset=stable, last_stable_at_most=at_most, undecided=undecided
         )
 
-    def _stretches(self, found: Batches) -> Iterator[Batches]:
+    def _up_to_snapshots(self, found: Batches) -> Iterator[Batches]:
         """The batches, in parts: before each, what snapshots show up to it has been taken."""
         base = found.base_offset
         reached = np.maximum.accumulate(base)
@@ -363,10 +363,10 @@ def _open_in(snapshot: LocatedFile) -> dict[int, int] | Damage:
     return {one.producer_id: one.current_txn_first_offset for one in producers if one.current_txn_first_offset >= 0}
 
 
-def _indexed(files: Iterable[LocatedFile], producers: set[int]) -> tuple[list[Stretch], list[tuple[str, Damage]]]:
+def _indexed(files: Iterable[LocatedFile], producers: set[int]) -> tuple[list[DataRange], list[tuple[str, Damage]]]:
     """The aborted transactions of some producers, by `.txnindex` files; and what cannot be read of these, each with its
     file's path: what it would show stays unknown."""
-    found: list[Stretch] = []
+    found: list[DataRange] = []
     damaged: list[tuple[str, Damage]] = []
     for file in files if producers else ():
         try:
@@ -376,7 +376,7 @@ def _indexed(files: Iterable[LocatedFile], producers: set[int]) -> tuple[list[St
                         damaged.append((file.path, entry))
                     elif entry.aborted.producer_id in producers:
                         aborted = entry.aborted
-                        found.append(Stretch(aborted.producer_id, aborted.first_offset, aborted.last_offset))
+                        found.append(DataRange(aborted.producer_id, aborted.first_offset, aborted.last_offset))
         except OSError as error:
             damaged.append((file.path, Damage.unreadable(error)))
     return found, damaged

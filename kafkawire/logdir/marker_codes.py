@@ -8,11 +8,8 @@ from kafkawire.errors import RecordError
 from kafkawire.records import Batch
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches
-from kafkawire.records.control import ABORT, COMMIT, EMPTY
+from kafkawire.records.control import DATA_CODE, MALFORMED_CODE, MARKER_CODES, marker_name
 from kafkawire.records.marker_columns import markers
-
-#: What a batch is for its transaction: the codes of markers are Kafka's.
-ABORT_CODE, COMMIT_CODE, EMPTY_CODE, MALFORMED_CODE, DATA_CODE = range(5)
 
 
 def events(found: Batches) -> tuple[Int64, Int8]:
@@ -37,13 +34,10 @@ def control_codes(found: Batches) -> tuple[Int64, Int8]:
 
 
 def code_of(batch: Batch) -> int:
-    """The code of a control batch. One outside of a transaction ends none."""
+    """The code of a control batch."""
     try:
         control = batch.control
     except RecordError:
         return MALFORMED_CODE
-    if control is None or not batch.transactional:
-        return MALFORMED_CODE
-    if control.name == EMPTY:
-        return EMPTY_CODE
-    return {ABORT: ABORT_CODE, COMMIT: COMMIT_CODE}.get(control.type, MALFORMED_CODE)  # type: ignore[arg-type]
+    assert control is not None
+    return MARKER_CODES[marker_name(control, transactional=batch.transactional)]

@@ -21,21 +21,15 @@ import msgspec
 import numpy as np
 
 from kafkawire.logdir.cleaning import NOT_CLEANED, Cleaned
-from kafkawire.logdir.marker_codes import (
-    ABORT_CODE,
-    COMMIT_CODE,
-    DATA_CODE,
-    MALFORMED_CODE,
-    code_of,
-    control_codes,
-    events,
-)
+from kafkawire.logdir.data_ranges import DataRange, DataRanges, table_of
+from kafkawire.logdir.marker_codes import code_of, control_codes, events
 from kafkawire.logdir.offset_scan import steps
-from kafkawire.logdir.stretches import Stretch, StretchTable, numbered, table_of
+from kafkawire.logdir.ongoing import Ongoing
 from kafkawire.logdir.transaction_doubts import NO_OFFSET, FirstMarker, StateProblem, Unstable, unseen_ending
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches
+from kafkawire.records.control import ABORT_CODE, COMMIT_CODE, DATA_CODE, EMPTY_CODE, MALFORMED_CODE
 
 #: States of a batch, and their names. A marker has the state in which it leaves its transaction.
 NONE, COMMITTED, ABORTED, OPEN, UNKNOWN = range(5)
@@ -74,10 +68,10 @@ class TransactionScan:
     ) -> None:
         self.first: int | None = None
         self.end = end
-        self.open = dict(ongoing or {})
-        self.aborted: list[Stretch] = []
-        self.unknown: list[Stretch] = []
-        self.doubtful: list[tuple[Stretch, int]] = []
+        self.open = Ongoing(ongoing or {})
+        self.aborted: list[DataRange] = []
+        self.unknown: list[DataRange] = []
+        self.doubtful: list[tuple[DataRange, int]] = []
         self.gap = self.hole = -1
         self.first_gap = self.first_hole = NO_OFFSET
         self._cleaned = cleaned
@@ -154,6 +148,8 @@ class TransactionScan:
         self._cleaned = self._cleaned.joined(cleaned)
         if self.gap <= self.cleaned_to:
             self.gap, self.first_gap = -1, NO_OFFSET
+            left = self._again.items()
+            self._again = {one: offset for one, offset in left if self.open.get(one, NO_OFFSET) < self._jumped}
 
     @property
     def damaged(self) -> bool:
@@ -170,13 +166,13 @@ class TransactionScan:
         """
         self._follow_alone(offset if self.end is None else self.end, offset)
         jumped = offset if self.end is not None and self.end < offset else self._jumped
-        left = dict(ongoing)
+        left = Ongoing(ongoing)
         for producer_id, first in self.open.items():
             now = ongoing.get(producer_id, -1)
             if 0 <= now <= first:
                 continue
             if max(jumped, self._malformed.get(producer_id, -1)) > first:
-                self.unknown.append(Stretch(producer_id, first, now if now > first else offset))
+                self.unknown.append(DataRange(producer_id, first, now if now > first else offset))
                 if jumped == offset:
                     self._problem(StateProblem(offset, f"offsets {self.end} to {offset - 1} are missing"))
             else:  # the log shows all of it, and the snapshot contradicts
@@ -231,66 +227,40 @@ class TransactionScan:
     def _follow(self, found: Batches, at: Int64, codes: Int8) -> None:
         """Take batches of transactions between which no offsets are missing."""
         producers, offsets = found.producer_id[at], found.base_offset[at]
-        if len(at) >= _MANY and ((codes <= COMMIT_CODE) | (codes == DATA_CODE)).all():
-            self._follow_many(producers, offsets, codes)
-            return
-        for producer_id, offset, code in zip(producers.tolist(), offsets.tolist(), codes.tolist(), strict=True):
+        first = self.open.take(producers, offsets, codes)
+        if self._malformed or len(at) < _MANY or (codes >= EMPTY_CODE).any():
+            chosen = np.arange(len(at))
+        else:  # what began before this, in offsets that are missing or in a part before, is taken one by one
+            marks = np.flatnonzero(codes != DATA_CODE)
+            one_by_one = (first >= 0) & (first < self._jumped)
+            new = set(producers[marks].tolist()) - self._heads.keys()
+            if new:
+                one_by_one[marks] |= [producer_id in new for producer_id in producers[marks].tolist()]
+            chosen = np.flatnonzero(one_by_one)
+            aborted = np.flatnonzero(~one_by_one & (codes == ABORT_CODE) & (first >= 0))
+            self.aborted += map(
+                DataRange, producers[aborted].tolist(), first[aborted].tolist(), offsets[aborted].tolist()
+            )
+        listed = (producers[chosen], offsets[chosen], codes[chosen], first[chosen])
+        for producer_id, offset, code, begun in zip(*(column.tolist() for column in listed), strict=True):
             if code == DATA_CODE:
-                self._begin(producer_id, offset)
+                if begun < self._jumped > self._again.get(producer_id, -1):
+                    self._again[producer_id] = offset
             elif code == MALFORMED_CODE:
                 self._malformed[producer_id] = offset
             else:
-                begun, malformed = self._closed(producer_id)
+                malformed = self._forget(producer_id)
                 self._mark(producer_id, FirstMarker(begun, self.gap, self.hole, malformed, offset, code))
-
-    def _follow_many(self, producers: Int64, offsets: Int64, codes: Int8) -> None:
-        """The same without a step for each batch: of each producer, only its first marker may end what began before."""
-        order = np.argsort(numbered(producers), kind="stable")
-        producers, offsets, codes = producers[order], offsets[order], codes[order]
-        marks = codes != DATA_CODE
-        new = np.ones(len(order), bool)
-        np.not_equal(producers[1:], producers[:-1], out=new[1:])
-        begins = new.copy()
-        begins[1:] |= marks[:-1]
-        begun = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))  # of each place's transaction
-        groups = np.flatnonzero(new)
-        ends = np.append(groups[1:], len(order))
-        marked = np.flatnonzero(marks)
-        first = np.append(marked, len(order))[marked.searchsorted(groups)]  # marker, from the producer's place on
-        later = marks & ~begins
-        later[first[first < len(order)]] = False
-        for producer_id, group, mark, end in zip(
-            producers[groups].tolist(), groups.tolist(), first.tolist(), ends.tolist(), strict=True
-        ):
-            if mark > group:
-                self._begin(producer_id, int(offsets[group]))
-            if mark < end:
-                before, malformed = self._closed(producer_id)
-                head = FirstMarker(before, self.gap, self.hole, malformed, int(offsets[mark]), int(codes[mark]))
-                self._mark(producer_id, head)
-        aborted = np.flatnonzero(later & (codes == ABORT_CODE))
-        self.aborted += map(
-            Stretch, producers[aborted].tolist(), offsets[begun[aborted]].tolist(), offsets[aborted].tolist()
-        )
-        last = ends - 1
-        last = last[~marks[last] & (first < ends)]
-        for producer_id, offset in zip(producers[last].tolist(), offsets[begun[last]].tolist(), strict=True):
-            self._begin(producer_id, offset)
-
-    def _begin(self, producer_id: int, offset: int) -> None:
-        """A producer has data in a transaction."""
-        if self.open.setdefault(producer_id, offset) < self._jumped > self._again.get(producer_id, -1):
-            self._again[producer_id] = offset
 
     @property
     def _jumped(self) -> int:
         """The offset after the last missing ones; -1: none."""
         return max(self.hole, self.gap)
 
-    def _closed(self, producer_id: int) -> tuple[int, int]:
-        """Forget what is open. Returns its first offset and that of its last malformed marker; -1: none."""
+    def _forget(self, producer_id: int) -> int:
+        """A transaction ends. Returns the offset of the producer's last malformed marker; -1: none."""
         self._again.pop(producer_id, None)
-        return self.open.pop(producer_id, -1), self._malformed.pop(producer_id, -1)
+        return self._malformed.pop(producer_id, -1)
 
     def _mark(self, producer_id: int, head: FirstMarker) -> None:
         """A transaction ends; the first one of a producer may have begun in a part before."""
@@ -305,15 +275,15 @@ class TransactionScan:
             hole = max(hole, malformed)
             self._problem(unseen_ending(producer_id, begun, malformed))
         if hole > begun:
-            self.unknown.append(Stretch(producer_id, begun, hole))
+            self.unknown.append(DataRange(producer_id, begun, hole))
             begun = hole
         if head.gap > begun:
-            self.doubtful.append((Stretch(producer_id, begun, head.gap), code))
+            self.doubtful.append((DataRange(producer_id, begun, head.gap), code))
             begun = head.gap
         if code == ABORT_CODE:
-            self.aborted.append(Stretch(producer_id, begun, marker))
+            self.aborted.append(DataRange(producer_id, begun, marker))
         elif code != COMMIT_CODE:
-            self.unknown.append(Stretch(producer_id, begun, marker))
+            self.unknown.append(DataRange(producer_id, begun, marker))
             self._problem(unseen_ending(producer_id, begun, marker))
 
     def _problem(self, problem: StateProblem) -> None:
@@ -336,7 +306,7 @@ class TransactionScan:
         for problem in part.problems:
             self._problem(problem._replace(offset=where) if problem.offset < 0 else problem)
         for producer_id, head in part._heads.items():
-            begun, malformed = self._closed(producer_id)
+            begun, malformed = self.open.end(producer_id), self._forget(producer_id)
             self._mark(producer_id, head._replace(
                 first=head.first if begun < 0 else begun, gap=max(head.gap, self.gap), hole=max(head.hole, self.hole),
                 malformed=max(head.malformed, malformed),
@@ -351,7 +321,7 @@ class TransactionScan:
         self.first_hole = min(self.first_hole, part.first_hole)
         for producer_id, first in part.open.items():
             found = (self._again.get(producer_id, -1), first, part._again.get(producer_id, -1))
-            if self.open.setdefault(producer_id, first) < self._jumped:
+            if self.open.begin(producer_id, first) < self._jumped:
                 self._again[producer_id] = next((one for one in found if one >= self._jumped), -1)
         if part.first is not None and part.end is not None:
             self.first = part.first if self.first is None else self.first
@@ -371,19 +341,19 @@ class TransactionScan:
         least = min([*self.open.values(), hole, *alone, *(low for low, _ in self.repeated)])
         return Unstable(least, gap, min((one.first for one in self._ongoing()), default=NO_OFFSET))
 
-    def _ongoing(self) -> Iterator[Stretch]:
+    def _ongoing(self) -> Iterator[DataRange]:
         """What is open for certain: after missing offsets, only what has data there."""
         for producer_id, first in self.open.items():
             begun = first if first >= self._jumped else self._again.get(producer_id, -1)
             if begun >= max(0, self._jumped):
-                yield Stretch(producer_id, begun, NO_OFFSET)
+                yield DataRange(producer_id, begun, NO_OFFSET)
 
     @property
     def unsure(self) -> set[int]:
         """The producers of whose transactions some have no certain outcome."""
-        doubtful = (stretch.producer_id for stretch, _ in self.doubtful if stretch.end > self.cleaned_to)
+        doubtful = (one.producer_id for one, _ in self.doubtful if one.end > self.cleaned_to)
         late = [producer_id for producer_id, head in self._heads.items() if max(head.gap, head.hole) > head.first >= 0]
-        return {*self.open, *(stretch.producer_id for stretch in self.unknown), *doubtful, *late}
+        return {*self.open, *(one.producer_id for one in self.unknown), *doubtful, *late}
 
     def finish(self, *, continues: bool = False) -> Outcomes:
         """What is known of the log, once all of it was taken. The scan takes nothing after that.
@@ -395,20 +365,20 @@ class TransactionScan:
         for producer_id, head in heads.items():
             if head.first >= 0:
                 self._end(producer_id, head)
-        for stretch, code in self.doubtful:
-            if stretch.end > self.cleaned_to:
-                self.unknown.append(stretch)
+        for one, code in self.doubtful:
+            if one.end > self.cleaned_to:
+                self.unknown.append(one)
             elif code == ABORT_CODE:
-                self.aborted.append(stretch)
+                self.aborted.append(one)
         for producer_id, first in self.open.items():
             malformed = self._malformed.get(producer_id, -1)
             if malformed > first:
-                self.unknown.append(Stretch(producer_id, first, malformed))
+                self.unknown.append(DataRange(producer_id, first, malformed))
                 self._problem(unseen_ending(producer_id, first, malformed))
             if continues or self._damaged:
-                self.unknown.append(Stretch(producer_id, first, NO_OFFSET))
+                self.unknown.append(DataRange(producer_id, first, NO_OFFSET))
             elif first < self._jumped:
-                self.unknown.append(Stretch(producer_id, first, self._jumped))
+                self.unknown.append(DataRange(producer_id, first, self._jumped))
         end = 0 if self.end is None else self.end
         if continues and self.open:
             self._problem(StateProblem(end, f"the log from offset {end} on is not here"))
@@ -450,9 +420,9 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     last_stable_at_most: int = NO_OFFSET
     undecided: tuple[str, Damage] | None = None
     high_watermark: int = NO_OFFSET
-    aborted: StretchTable
-    unknown: StretchTable = _NOTHING
-    ongoing: StretchTable = _NOTHING
+    aborted: DataRanges
+    unknown: DataRanges = _NOTHING
+    ongoing: DataRanges = _NOTHING
     repeated: tuple[tuple[int, int], ...] = ()
     problems: tuple[StateProblem, ...] = ()
     cleaned_to: int = 0

@@ -43,6 +43,13 @@ EMPTY = "EMPTY"
 #: A control batch whose key cannot be read.
 MALFORMED = "MALFORMED"
 
+#: What ends a transaction, or may: names by their codes, which for ABORT and COMMIT are their types.
+MARKERS = (CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT], EMPTY, MALFORMED)
+MARKER_CODES = {name: code for code, name in enumerate(MARKERS)}
+ABORT_CODE, COMMIT_CODE, EMPTY_CODE, MALFORMED_CODE = range(len(MARKERS))
+#: As such a code: a batch of data.
+DATA_CODE = -1
+
 
 class Control(msgspec.Struct, frozen=True, gc=False):
     """The control record of a batch.
@@ -81,6 +88,17 @@ def control_of(record: Record | None) -> Control:
         return Control(name, number, read_prefixed(marker, record.value).coordinator_epoch)
     except DecodeError as error:
         return Control(name, number, problem=str(error))
+
+
+def marker_name(control: Control, *, transactional: bool) -> str:
+    """Which of `MARKERS` a control batch is to its producer's transaction. One outside of a transaction, of another
+    type, or whose key cannot be read is MALFORMED: it ends none.
+
+    Args:
+        transactional: the bit in the batch's header.
+    """
+    is_marker = transactional and (control.type in (ABORT, COMMIT) or control.name == EMPTY)
+    return control.name if is_marker else MALFORMED
 
 
 def read_prefixed(message: type[M], data: bytes | None) -> M:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from kafkawire._first_use import on_first_use
 
 if TYPE_CHECKING:
+    from kafkawire.logdir.ongoing import last_stable_offset
     from kafkawire.transactions.answers import Answer, Breach, Placed
     from kafkawire.transactions.auditing.audit_result import conclude
     from kafkawire.transactions.auditing.local_audit import audit
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from kafkawire.transactions.log.log_checks import LogChecks
     from kafkawire.transactions.log.producer_append import Append, append_of
     from kafkawire.transactions.log.producer_state import Producer
-    from kafkawire.transactions.log.replay import Ended, Replay, last_stable_offset
+    from kafkawire.transactions.log.replay import Ended, Replay
     from kafkawire.transactions.verdict.case import Case
     from kafkawire.transactions.verdict.cluster_facts import Facts, choose_replicas
     from kafkawire.transactions.verdict.copied_case import CopiedCase

@@ -101,8 +101,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rules = root / "kafkawire" / "transactions" / "log" / "batch_rules"
     (rules / f"{NAME}.py").write_text(textwrap.dedent(rule[1]), "utf-8")
     registered = (rules / "__init__.py").read_text("utf-8")
-    registered = registered.replace("import (\n", f"import (\n    {NAME},\n", 1)
-    registered = registered.replace("    mixed_batches.RULE,\n", f"    mixed_batches.RULE,\n    {NAME}.RULE,\n")
+    if NAME not in registered:  # whoever takes the steps in a checkout runs this there, too
+        registered = registered.replace("import (\n", f"import (\n    {NAME},\n", 1)
+        registered = registered.replace("    mixed_batches.RULE,\n", f"    mixed_batches.RULE,\n    {NAME}.RULE,\n")
     (rules / "__init__.py").write_text(registered, "utf-8")
     (root / "finds.py").write_text(FINDS, "utf-8")
     return root

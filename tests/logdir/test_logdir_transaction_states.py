@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.logdir import transaction_states
+from kafkawire.logdir import ongoing, transaction_states
 from kafkawire.logdir.cleaning import Cleaned
 from kafkawire.logdir.transaction_doubts import NO_OFFSET
 from kafkawire.logdir.transaction_states import STATES, Outcomes, TransactionScan
@@ -82,6 +82,7 @@ def test_arrays_give_what_single_batches_give(schedule: Schedule, data: st.DataO
     for many in (1, 1 + len(kept)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(transaction_states, "_MANY", many)
+            patch.setattr(ongoing, "_MANY", many)
             scan = scanned(kept)
             in_any_order = {name: sorted(getattr(scan, name)) for name in ("aborted", "unknown", "doubtful")}
             scans.append(vars(scan) | in_any_order)

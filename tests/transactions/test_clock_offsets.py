@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kafkawire import logdir, transactions
 from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.records import Record
+from kafkawire.records.control import COMMIT_CODE
 from kafkawire.rows import Audit, Finding
 from kafkawire.transactions import Settings
 from kafkawire.transactions.cluster import clock_offsets
@@ -31,7 +32,7 @@ from kafkawire.transactions.cluster.clock_offsets import (
 )
 from kafkawire.transactions.coordinator.coordinator_copies import SKEW_MS
 from kafkawire.transactions.facts import DecisionTime, MarkerTime
-from kafkawire.transactions.log.endings import COMMIT_CODE, PACKED, packed
+from kafkawire.transactions.log.endings import PACKED, packed
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
 
 SECOND = 1000

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kafkawire import logdir, transactions
-from kafkawire.records.control import MALFORMED
+from kafkawire.records.control import MALFORMED, MARKER_CODES
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaMerge, parts_of
 from kafkawire.transactions.log import endings
 from kafkawire.transactions.log.endings import PACKED
-from kafkawire.transactions.log.producer_append import CODES, NO_EPOCH, Append
+from kafkawire.transactions.log.producer_append import NO_EPOCH, Append
 from kafkawire.transactions.parts.segment_scan import Appends, read_part
 from tests.audit_logs import NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, random_partitions
@@ -45,7 +45,7 @@ def _ended(data: list[Append], marker: Append) -> Row:
     assert marker.control is not None
     return (
         marker.producer_id, marker.base_offset, marker.timestamp, data[0].base_offset, data[-1].producer_epoch,
-        marker.producer_epoch, CODES[marker.control], *_data(data), epoch,
+        marker.producer_epoch, MARKER_CODES[marker.control], *_data(data), epoch,
     )  # fmt: skip
 
 

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from kafkawire import logdir
 from kafkawire.messages.producer_snapshot import ProducerEntry
+from kafkawire.records.control import DATA_CODE, MALFORMED_CODE
 from kafkawire.transactions.log import ordered_replay as module
-from kafkawire.transactions.log.appends import DATA, MALFORMED_MARKER, NO_COORDINATOR, Appends
+from kafkawire.transactions.log.appends import NO_COORDINATOR, Appends
 from kafkawire.transactions.log.batch_rules import RULES
 from kafkawire.transactions.log.batch_rules.batch_rule import BatchRule, Step
 from kafkawire.transactions.log.log_checks import LogChecks
@@ -134,15 +135,15 @@ def drawn(random_: random.Random, count: int, producers: int, odd: float) -> App
         if random_.random() < 0.03 * odd:
             offset = max(0, offset - random_.randrange(9))
         records = random_.randrange(1, 4)
-        control = random_.choice([DATA, DATA, DATA, 0, 1, 1])
+        control = random_.choice([DATA_CODE, DATA_CODE, DATA_CODE, 0, 1, 1])
         if random_.random() < odd / 4:
-            control = random_.choice([2, MALFORMED_MARKER])
-        if control != DATA:
+            control = random_.choice([2, MALFORMED_CODE])
+        if control != DATA_CODE:
             records = 1
             known[0] += random_.randrange(2)
             known[1] = 0 if random_.random() < 0.5 else known[1]
         epoch, sequence, coordinator = known[0], known[1], known[3]
-        transactional = control != DATA or random_.random() < 0.8 or known[2]
+        transactional = control != DATA_CODE or random_.random() < 0.8 or known[2]
         if random_.random() < odd:
             epoch, sequence = random_.choice(_EPOCHS), random_.choice(_SEQUENCES)
             coordinator, transactional = random_.choice(_COORDINATORS), random_.random() < 0.5
@@ -153,18 +154,18 @@ def drawn(random_: random.Random, count: int, producers: int, odd: float) -> App
             "producer_id": producer - 1 if random_.random() < odd / 4 else producer,
             "producer_epoch": max(-(2**15), min(epoch, 2**15 - 1)),
             "control": control,
-            "coordinator_epoch": NO_COORDINATOR if control in (DATA, 2) else coordinator,
-            "base_sequence": sequence if control == DATA else -1,
+            "coordinator_epoch": NO_COORDINATOR if control in (DATA_CODE, 2) else coordinator,
+            "base_sequence": sequence if control == DATA_CODE else -1,
             "transactional": transactional,
             "intact_from": intact,
             "compacted": random_.random() < 0.1,
-            "problem": 0 if control == MALFORMED_MARKER or (control != DATA and random_.random() < odd / 4) else -1,
+            "problem": 0 if control == MALFORMED_CODE or (control != DATA_CODE and random_.random() < odd / 4) else -1,
             "append_time": random_.random() < 0.2,
         }
         for name, value in row.items():
             columns[name].append(value)
         offset += records
-        if control == DATA:
+        if control == DATA_CODE:
             known[1] = (known[1] + records) % 2**31
             known[2] = transactional
         else:

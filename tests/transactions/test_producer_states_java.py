@@ -16,7 +16,7 @@ from kafkawire.logdir import Partition
 from kafkawire.logdir.entries import SnapshotEntry
 from kafkawire.logdir.indexes import producer_snapshot
 from kafkawire.messages.producer_snapshot import ProducerEntry
-from kafkawire.transactions.log.endings import ABORT_CODE
+from kafkawire.records.control import ABORT_CODE
 from kafkawire.transactions.log.ordered_replay import OrderedReplay, ordered_replay
 from kafkawire.transactions.parts.part_columns import PartColumns
 from tests.transactions.schedules import Schedule, schedules

@@ -26,8 +26,9 @@ import numpy as np
 from kafkawire import logdir
 from kafkawire.logdir.splits import pieces
 from kafkawire.records.columns import Batches
+from kafkawire.records.control import DATA_CODE
 from kafkawire.transactions import audit
-from kafkawire.transactions.log.appends import DATA, NO_COORDINATOR, Appends
+from kafkawire.transactions.log.appends import NO_COORDINATOR, Appends
 from kafkawire.transactions.log.log_checks import LogChecks
 from kafkawire.transactions.log.ordered_replay import ordered_replay
 from kafkawire.transactions.log.packed_appends import packed, unpacked
@@ -96,8 +97,8 @@ def drawn(count: int, producers: int) -> Appends:
     """Batches of 1 to 20 records, a tenth of them markers."""
     draw = np.random.default_rng(1)
     records = draw.integers(1, 21, count)
-    control = np.where(draw.random(count) < 0.1, 1, DATA).astype(np.int8)
-    records[control != DATA] = 1
+    control = np.where(draw.random(count) < 0.1, 1, DATA_CODE).astype(np.int8)
+    records[control != DATA_CODE] = 1
     base = np.cumsum(records) - records
     ids = 4000 + draw.integers(0, producers, count)
     order = np.argsort(ids, kind="stable")
@@ -105,7 +106,7 @@ def drawn(count: int, producers: int) -> Appends:
     first = np.maximum.accumulate(np.where(np.diff(ids[order], prepend=-1) != 0, sums, 0))
     sequence = np.empty(count, np.int64)
     sequence[order] = sums - first
-    sequence[control != DATA] = -1
+    sequence[control != DATA_CODE] = -1
     return Appends(
         base_offset=base,
         last_offset=base + records - 1,
@@ -113,7 +114,7 @@ def drawn(count: int, producers: int) -> Appends:
         producer_id=ids,
         producer_epoch=np.zeros(count, np.int16),
         control=control,
-        coordinator_epoch=np.where(control == DATA, NO_COORDINATOR, 3),
+        coordinator_epoch=np.where(control == DATA_CODE, NO_COORDINATOR, 3),
         base_sequence=sequence.astype(np.int32),
         transactional=np.ones(count, bool),
         intact_from=np.zeros(count, np.int64),

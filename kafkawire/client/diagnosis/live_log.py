@@ -20,7 +20,7 @@ from kafkawire.client.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, Cli
 from kafkawire.client.results import Metadata, Offsets, TopicPartition
 from kafkawire.client.rpc.partition_log import DeletedOffsets, LogPiece, pieces
 from kafkawire.client.rpc.partition_offsets import list_offsets, offsets_at
-from kafkawire.logdir.stretches import Stretch, table_of
+from kafkawire.logdir.data_ranges import DataRange, table_of
 from kafkawire.logdir.transaction_doubts import NO_OFFSET
 from kafkawire.logdir.transaction_states import Outcomes, TransactionScan
 from kafkawire.records import Batch, Damage
@@ -138,12 +138,12 @@ def _stable(log: LiveLog, piece: LogPiece) -> Outcomes:
     producers = np.concatenate([ids for ids, _ in markers]) if markers else np.empty(0, np.int64)
     offsets = np.concatenate([at for _, at in markers]) if markers else np.empty(0, np.int64)
     by_producer = {producer: offsets[producers == producer] for producer in {one for one, _ in piece.aborted}}
-    stretches = []
+    ranges = []
     for producer, first in piece.aborted:
         own = by_producer[producer]
         at = int(own.searchsorted(first, "right"))
-        stretches.append(Stretch(producer, first, int(own[at]) if at < len(own) else NO_OFFSET))
-    return Outcomes(end=NO_OFFSET, aborted=table_of(stretches), **_bounds(log))
+        ranges.append(DataRange(producer, first, int(own[at]) if at < len(own) else NO_OFFSET))
+    return Outcomes(end=NO_OFFSET, aborted=table_of(ranges), **_bounds(log))
 
 
 async def _unstable(cluster: Cluster, log: LiveLog, first: int) -> Outcomes:

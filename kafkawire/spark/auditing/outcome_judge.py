@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkawire import rows
+from kafkawire.records.control import EMPTY_CODE
 from kafkawire.spark.auditing.audit_tables import FOUND_SPARK, finding_rows, for_driver, found_rows
 from kafkawire.spark.auditing.outcome_rows import (
     CASE,
@@ -42,7 +43,7 @@ from kafkawire.transactions.checks.undecided import EndedColumns, judge_undecide
 from kafkawire.transactions.coordinator.coordinator_log import pick_owner
 from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place, ProducerIdUse
-from kafkawire.transactions.log.endings import EMPTY_CODE, Ending
+from kafkawire.transactions.log.endings import Ending
 from kafkawire.transactions.log.producer_append import OUTCOMES
 from kafkawire.transactions.verdict.case_context import CaseContext
 from kafkawire.transactions.verdict.cluster_facts import ClusterFacts

@@ -12,10 +12,10 @@ import copy
 import msgspec
 
 from kafkawire.logdir import Outcomes, Partition
+from kafkawire.logdir.data_ranges import table_of
 from kafkawire.logdir.isolation import cleaned
 from kafkawire.logdir.located_file import Stamp
 from kafkawire.logdir.splits import pieces
-from kafkawire.logdir.stretches import table_of
 from kafkawire.logdir.transaction_doubts import NO_OFFSET
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records import Batch, Damage

@@ -17,8 +17,7 @@ from kafkawire import logdir, rows
 from kafkawire.logdir.located_file import known_size
 from kafkawire.logdir.offset_scan import BEFORE
 from kafkawire.messages.producer_snapshot import ProducerEntry
-from kafkawire.records import CONTROL_TYPES
-from kafkawire.records.control import ABORT, COMMIT
+from kafkawire.records.control import ABORT_CODE, COMMIT_CODE
 from kafkawire.records.offset_gap import OffsetGap
 from kafkawire.transactions.answers import Answer, Placed
 from kafkawire.transactions.auditing.id_history import IdHistory, id_history
@@ -42,7 +41,7 @@ from kafkawire.transactions.facts import (
 )
 from kafkawire.transactions.impact.held_back import TopicPolicy
 from kafkawire.transactions.impact.impact_scan import with_impacts
-from kafkawire.transactions.log.appends import CODES, Appends
+from kafkawire.transactions.log.appends import Appends
 from kafkawire.transactions.log.endings import Endings
 from kafkawire.transactions.log.ordered_replay import OrderedReplay, ordered_replay
 from kafkawire.transactions.log.range_digests import DIGEST, Digests, joined
@@ -52,8 +51,6 @@ from kafkawire.transactions.parts.part_columns import PartColumns
 from kafkawire.transactions.parts.part_scan import PART_BYTES, PartTask, count_parts
 from kafkawire.transactions.parts.replica_files import place_of, read_snapshot
 from kafkawire.transactions.parts.segment_scan import PartScan, SegmentState, read_part
-
-_ABORT, _COMMIT = (CODES[CONTROL_TYPES[kind]] for kind in (ABORT, COMMIT))
 
 
 class AuditedReplica(NamedTuple):
@@ -237,7 +234,7 @@ class ReplicaMerge:
             self._times = MarkerTimes(None if epoch is None else epoch.start_offset)
         if self._times is not None:
             self._times.add(ended)
-        of_brokers = np.flatnonzero((appends.control == _ABORT) | (appends.control == _COMMIT))
+        of_brokers = np.flatnonzero((appends.control == ABORT_CODE) | (appends.control == COMMIT_CODE))
         if len(of_brokers):
             last = of_brokers[-1]
             self._last_marker = int(appends.timestamp[last]), int(appends.last_offset[last])

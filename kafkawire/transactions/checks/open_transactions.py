@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kafkawire import rows
+from kafkawire.logdir.ongoing import last_stable_offset
 from kafkawire.transactions.answers import (
     LATE_TRANSACTION,
     LSO,
@@ -19,7 +20,6 @@ from kafkawire.transactions.answers import (
 from kafkawire.transactions.coordinator.coordinator_rules import begun_ms, state_name
 from kafkawire.transactions.facts import Place, Registration
 from kafkawire.transactions.formatting import duration, when
-from kafkawire.transactions.log.replay import last_stable_offset
 from kafkawire.transactions.verdict.case import GRACE_MS, Case
 from kafkawire.transactions.verdict.case_context import CaseContext
 from kafkawire.transactions.verdict.cluster_facts import ClusterFacts

@@ -8,6 +8,7 @@ import numpy as np
 
 from kafkawire import rows
 from kafkawire.logdir import Partition
+from kafkawire.records.control import ABORT_CODE
 from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.checks.aborted_index import TransactionIndexCheck
 from kafkawire.transactions.checks.check_names import LOG_CHECKS
@@ -15,7 +16,7 @@ from kafkawire.transactions.checks.derived_files import SnapshotCheck
 from kafkawire.transactions.facts import Segment
 from kafkawire.transactions.log.appends import Appends
 from kafkawire.transactions.log.batch_rules import RULES
-from kafkawire.transactions.log.endings import ABORT_CODE, PACKED, Packed, stacked
+from kafkawire.transactions.log.endings import PACKED, Packed, stacked
 from kafkawire.transactions.log.log_checks import LogChecks
 from kafkawire.transactions.log.ordered_replay import EndedRows, OrderedReplay, ordered_replay
 from kafkawire.transactions.log.producer_append import OUTCOMES

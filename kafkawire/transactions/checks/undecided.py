@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkawire.records.array_types import Bools, Int8, Int16, Int32, Int64
+from kafkawire.records.control import COMMIT_CODE
 from kafkawire.transactions.checks.marker_outcomes import UNKNOWN, Tallies
 from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS, begins, epochs
 from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place
-from kafkawire.transactions.log.endings import COMMIT_CODE, JoinedEndings
+from kafkawire.transactions.log.endings import JoinedEndings
 
 _NEVER = np.iinfo(np.int64).min
 

@@ -7,15 +7,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from kafkawire.records import CONTROL_TYPES
 from kafkawire.records.array_types import Bools, Int8, Int16, Int32, Int64
-from kafkawire.records.control import ABORT, COMMIT, EMPTY, MALFORMED
+from kafkawire.records.control import MARKERS
 from kafkawire.transactions.log.producer_append import Append
-
-#: Control batches by their code, which for ABORT and COMMIT is the one in the marker; DATA: no control batch.
-CONTROLS = (CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT], EMPTY, MALFORMED)
-DATA, EMPTY_MARKER, MALFORMED_MARKER = -1, CONTROLS.index(EMPTY), CONTROLS.index(MALFORMED)
-CODES = {name: code for code, name in enumerate(CONTROLS)}
 
 #: As coordinator epoch: there is none.
 NO_COORDINATOR = -(1 << 62)
@@ -25,7 +19,8 @@ class Appends(msgspec.Struct, frozen=True, eq=False):
     """Batches of producers that have ids, in offset order: an array a field of `Append`, an element a batch.
 
     Attributes:
-        control: index in `CONTROLS`, `DATA` for none. `coordinator_epoch`: `NO_COORDINATOR` where there is none.
+        control: index in `control.MARKERS`, `DATA_CODE` for none.
+        coordinator_epoch: `NO_COORDINATOR` where there is none.
         problem: index in `problems`, -1 for none.
     """
 
@@ -50,7 +45,7 @@ class Appends(msgspec.Struct, frozen=True, eq=False):
     def __iter__(self) -> Iterator[Append]:
         """Each as an object."""
         columns = {name: getattr(self, name).tolist() for name in _ARRAYS}
-        columns["control"] = [None if code < 0 else CONTROLS[code] for code in columns["control"]]
+        columns["control"] = [None if code < 0 else MARKERS[code] for code in columns["control"]]
         columns["coordinator_epoch"] = [None if at == NO_COORDINATOR else at for at in columns["coordinator_epoch"]]
         columns["problem"] = [None if at < 0 else self.problems[at] for at in columns["problem"]]
         return map(Append, *columns.values())

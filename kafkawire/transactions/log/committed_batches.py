@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kafkawire.logdir.stretches import Stretch, table_of
+from kafkawire.logdir.data_ranges import DataRange, table_of
 from kafkawire.logdir.transaction_doubts import NO_OFFSET
 from kafkawire.logdir.transaction_states import COMMITTED, NONE, Outcomes
 from kafkawire.messages import AbortedTxn
@@ -29,8 +29,8 @@ def read_committed(
 
     Markers are not returned. Whether a batch still has records, after compaction, is not looked at.
     """
-    stretches = (Stretch(one.producer_id, one.first_offset, one.last_offset) for one in aborted)
-    outcomes = Outcomes(end=NO_OFFSET, aborted=table_of(stretches))
+    ranges = (DataRange(one.producer_id, one.first_offset, one.last_offset) for one in aborted)
+    outcomes = Outcomes(end=NO_OFFSET, aborted=table_of(ranges))
     for batch in batches:
         if not isinstance(batch, Batch):
             continue

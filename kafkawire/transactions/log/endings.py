@@ -9,10 +9,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kafkawire.records.control import EMPTY_CODE
 from kafkawire.transactions.facts import Place
 from kafkawire.transactions.log.producer_append import OUTCOMES
-
-ABORT_CODE, COMMIT_CODE, EMPTY_CODE = range(len(OUTCOMES))
 
 #: An ended transaction: `offset`, `timestamp`, `marker_epoch`, `coordinator_epoch` (`NO_EPOCH` for none) and `outcome`
 #: of its marker, the others of its data.

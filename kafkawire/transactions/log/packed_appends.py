@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kafkawire.transactions.log.appends import CONTROLS, DATA, Appends
+from kafkawire.records.control import DATA_CODE, MARKERS
+from kafkawire.transactions.log.appends import Appends
 from kafkawire.transactions.log.packed_columns import PackedColumns, narrowed, packed_columns, unpacked_columns
 
 #: Columns of which the difference to the element before is packed.
@@ -73,7 +74,7 @@ def unpacked(found: PackedAppends) -> Appends:
 
 def _check(arrays: dict[str, npt.NDArray[Any]], problems: tuple[str, ...]) -> None:
     """Codes and indexes are ones that there are."""
-    for name, least, behind in (("control", DATA, len(CONTROLS)), ("problem", -1, len(problems))):
+    for name, least, behind in (("control", DATA_CODE, len(MARKERS)), ("problem", -1, len(problems))):
         values = arrays[name]
         if len(values) and not (least <= values.min() and values.max() < behind):
             raise ValueError(f"the {name} of a batch is out of range")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from kafkawire.records import Batch
-from kafkawire.records.control import ABORT, COMMIT, EMPTY, MALFORMED, Control
+from kafkawire.records.control import ABORT, COMMIT, EMPTY, MALFORMED, MARKERS, Control, marker_name
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 
 #: Outcomes of transactions by their code; EMPTY: compaction removed the marker's record.
-OUTCOMES = ("ABORT", "COMMIT", "EMPTY")
-CODES = {name: code for code, name in enumerate(OUTCOMES)}
+OUTCOMES = MARKERS[:3]
 #: A coordinator epoch that is not known.
 NO_EPOCH = -(1 << 31)
 
@@ -93,17 +92,14 @@ def append_of(batch: Batch, intact_from: int = 0) -> Append | None:
 
 
 def _marker(batch: Batch) -> tuple[str, int | None, str | None]:
-    """Name, coordinator epoch and what is wrong with it. A control batch outside of a transaction ends none."""
+    """Name, coordinator epoch and what is wrong with it."""
     try:
         marker = batch.control
     except ValueError as error:
         return MALFORMED, None, str(error)
     assert marker is not None
-    name = marker.name if marker.type in (ABORT, COMMIT) or marker.name == EMPTY else MALFORMED
-    problem = _shape_problem(batch, marker)
-    if not batch.transactional:
-        name = MALFORMED
-    return name, marker.coordinator_epoch, problem
+    name = marker_name(marker, transactional=batch.transactional)
+    return name, marker.coordinator_epoch, _shape_problem(batch, marker)
 
 
 def _shape_problem(batch: Batch, marker: Control) -> str | None:

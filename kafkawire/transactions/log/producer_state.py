@@ -10,8 +10,8 @@ from collections import deque
 from typing import NamedTuple
 
 from kafkawire.messages.producer_snapshot import ProducerEntry
-from kafkawire.records.control import EMPTY, MALFORMED
-from kafkawire.transactions.log.producer_append import CODES, NO_EPOCH, Append
+from kafkawire.records.control import EMPTY, MARKER_CODES
+from kafkawire.transactions.log.producer_append import NO_EPOCH, Append
 
 #: Number of last batches that a broker remembers: a retry of one of them is not written again.
 BATCHES_TO_RETAIN = 5
@@ -117,36 +117,33 @@ class Producer:
             current_txn_first_offset=self.first_offset,
         )
 
-    def add(self, append: Append, marker_time: int | None) -> bool:
-        """Take the next batch. Returns whether it ends a transaction with data.
+    def add(self, append: Append, first_offset: int, marker_time: int | None) -> None:
+        """Take the next batch of data.
 
         Args:
+            first_offset: of its transaction (`logdir.ongoing`); -1: it is in none.
             marker_time: the newest timestamp of the partition's markers before it.
         """
-        control = append.control
-        if control is None:
-            if append.transactional:
-                self.data(append)
-                self.written_after = marker_time
-                if self.first_offset < 0:
-                    self.begin(append.base_offset, append.timestamp, 0)
-                self.count(1)
-            elif self.first_offset < 0:
-                self.data(append)
-            else:  # it is refused, even when a log is recovered
-                self.doubted = ((append.producer_epoch, append.last_sequence),)
-            return False
-        if control == MALFORMED:
-            return False
-        ends = self.first_offset >= 0
-        if control == EMPTY:
-            # Nothing is known of the marker but that it was there; compaction never reaches an open transaction.
-            self.first_offset = -1
+        if append.transactional:
+            self.data(append)
+            self.written_after = marker_time
+            if self.first_offset < 0:
+                self.begin(first_offset, append.timestamp, 0)
+            if self.open_batches >= 0:
+                self.open_batches += 1
+        elif self.first_offset < 0:
+            self.data(append)
+        else:  # it is refused, even when a log is recovered
+            self.doubted = ((append.producer_epoch, append.last_sequence),)
+
+    def end(self, append: Append) -> None:
+        """Take a COMMIT, an ABORT, or what compaction left of one: no transaction is open after it."""
+        if append.control == EMPTY:  # nothing is known of it but that it was there
             self.rewritten = True
-            self.last_append = append.last_offset
         else:
             self.marker(append)
-        return ends
+        self.first_offset = -1
+        self.last_append = append.last_offset
 
     def begin(self, first_offset: int, timestamp: int, batches: int) -> None:
         """Open a transaction.
@@ -156,18 +153,13 @@ class Producer:
         """
         self.first_offset, self.first_timestamp, self.open_batches = first_offset, timestamp, batches
 
-    def count(self, batches: int) -> None:
-        """More batches of the open transaction."""
-        if self.open_batches >= 0:
-            self.open_batches += batches
-
     def ending(self, append: Append) -> tuple[int, ...]:
         """The values of `endings.PACKED` where this marker ends the open transaction."""
         epoch = append.coordinator_epoch
         return (
             self.producer_id, append.base_offset, append.timestamp, self.first_offset, self.epoch,
-            append.producer_epoch, CODES[append.control or ""], self.last_append, self.first_timestamp, self.timestamp,
-            self.open_batches, NO_EPOCH if epoch is None else epoch,
+            append.producer_epoch, MARKER_CODES[append.control or ""], self.last_append, self.first_timestamp,
+            self.timestamp, self.open_batches, NO_EPOCH if epoch is None else epoch,
         )  # fmt: skip
 
     def data(self, append: Append) -> None:
@@ -188,7 +180,7 @@ class Producer:
         self.rewritten = append.compacted
 
     def marker(self, append: Append) -> None:
-        """Take a COMMIT or ABORT: no transaction is open after it. One that raises the epoch forgets the batches."""
+        """Take the numbers of a COMMIT or ABORT. One that raises the epoch forgets the batches."""
         if append.producer_epoch != self.epoch:
             self.batches.clear()
             self.doubted = tuple(one for one in self.doubted if one[0] == append.producer_epoch)
@@ -197,8 +189,6 @@ class Producer:
         if append.coordinator_epoch is not None:
             self.coordinator_epoch = append.coordinator_epoch
         self.timestamp = self.marked_at = append.timestamp
-        self.first_offset = -1
-        self.last_append = append.last_offset
         self.rewritten = False
 
     @property

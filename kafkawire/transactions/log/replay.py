@@ -12,11 +12,12 @@ grows with the number of producers, and of ended transactions at or above the hi
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import msgspec
 
+from kafkawire.logdir.ongoing import Ongoing, last_stable_offset
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records.control import MALFORMED
@@ -74,7 +75,7 @@ class Replay:
             `unreplicated`, and hold the last stable offset back. None: nothing is undone.
 
     Attributes:
-        producers: by producer id. `ongoing`: producer id of each open transaction -> its first offset, ascending.
+        producers: by producer id. `ongoing`: the open transactions.
         unreplicated: first offset -> marker's offset of ended transactions whose marker may be undone.
         marker_time: the newest timestamp of a marker; None for none.
         unstamped: the producers with data of a transaction on or after whose last batch no `Append.stamp` was yet.
@@ -82,16 +83,16 @@ class Replay:
 
     def __init__(self, entries: Iterable[ProducerEntry] = (), *, high_watermark: int | None = None) -> None:
         self.producers: dict[int, Producer] = {}
-        self.ongoing: OrderedDict[int, int] = OrderedDict()
+        self.ongoing = Ongoing()
         self.unreplicated: dict[int, int] = {}
         self.high_watermark = high_watermark
         self.marker_time: int | None = None
         self.unstamped: set[int] = set()
         for entry in seeds(entries):
             self.producers[entry.producer_id] = Producer.of(entry)
-            self.ongoing.pop(entry.producer_id, None)
+            self.ongoing.end(entry.producer_id)
             if entry.current_txn_first_offset >= 0:
-                self.ongoing[entry.producer_id] = entry.current_txn_first_offset
+                self.ongoing.begin(entry.producer_id, entry.current_txn_first_offset)
                 self.unstamped.add(entry.producer_id)
 
     def add(self, append: Append) -> Ended | None:
@@ -113,13 +114,14 @@ class Replay:
         stamp = append.stamp
         if stamp is not None:
             self._stamp(stamp)
-        first_offset, data_epoch = producer.first_offset, producer.epoch
-        ending = () if control is None or first_offset < 0 else producer.ending(append)
-        if producer.add(append, marker_time):
-            return self._ended(append, first_offset, data_epoch, ending)
-        if first_offset < 0 <= producer.first_offset:
-            self.ongoing[producer_id] = producer.first_offset
-        return None
+        if control is None:
+            first_offset = self.ongoing.begin(producer_id, append.base_offset) if append.transactional else -1
+            producer.add(append, first_offset, marker_time)
+            return None
+        first_offset, data_epoch = self.ongoing.end(producer_id), producer.epoch
+        values = producer.ending(append) if first_offset >= 0 else ()
+        producer.end(append)
+        return self._ended(append, first_offset, data_epoch, values) if values else None
 
     def _stamp(self, stamp: int) -> None:
         """The first stamp after the last batches of the producers that have none."""
@@ -128,18 +130,12 @@ class Replay:
         self.unstamped.clear()
 
     def _ended(self, append: Append, first_offset: int, data_epoch: int, packed: tuple[int, ...]) -> Ended:
-        ongoing, producer_id, marker = self.ongoing, append.producer_id, append.base_offset
-        stable = marker + 1
-        for other, offset in ongoing.items():
-            if other != producer_id:
-                stable = offset
-                break
-        ongoing.pop(producer_id, None)
+        marker = append.base_offset
         if self.high_watermark is not None and marker >= self.high_watermark:
             self.unreplicated[first_offset] = marker
         return Ended(
-            producer_id, append.control or "", first_offset, marker, stable, data_epoch, append.producer_epoch,
-            append.timestamp, packed,
+            append.producer_id, append.control or "", first_offset, marker, self.ongoing.first_unstable(marker + 1),
+            data_epoch, append.producer_epoch, append.timestamp, packed,
         )  # fmt: skip
 
     def advance(self, high_watermark: int) -> None:
@@ -167,11 +163,7 @@ class Replay:
     @property
     def first_unstable_offset(self) -> int | None:
         """First offset of the earliest transaction that is open, or whose marker may be undone."""
-        undecided = next(iter(self.ongoing.values()), None)
-        unreplicated = min(self.unreplicated, default=None)
-        if undecided is None or unreplicated is None:
-            return unreplicated if undecided is None else undecided
-        return min(undecided, unreplicated)
+        return min((*islice(self.ongoing.values(), 1), *self.unreplicated), default=None)
 
     def last_stable_offset(self, high_watermark: int, log_start: int = 0) -> int:
         """Where read_committed readers stop."""
@@ -186,13 +178,3 @@ class Replay:
 def seeds(entries: Iterable[ProducerEntry]) -> list[ProducerEntry]:
     """The entries of a `.snapshot` in the order in which a replay takes them."""
     return sorted(entries, key=lambda entry: entry.current_txn_first_offset)
-
-
-def last_stable_offset(high_watermark: int, first_unstable: int, log_start: int) -> int:
-    """Where read_committed readers stop (Kafka's `UnifiedLog.fetchLastStableOffsetMetadata`).
-
-    Args:
-        first_unstable: first offset of the earliest transaction that is open or whose marker is at or above the high
-            watermark; an offset below the log start counts as the log start.
-    """
-    return min(high_watermark, max(log_start, first_unstable))

@@ -18,6 +18,7 @@ from kafkawire.logdir.splits import pieces
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int8, Int32, Int64
 from kafkawire.records.columns import Batches
+from kafkawire.records.control import DATA_CODE, EMPTY_CODE, MALFORMED_CODE, MARKER_CODES
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
 from kafkawire.records.marker_columns import markers
 from kafkawire.records.offset_gap import OffsetGap
@@ -27,7 +28,7 @@ from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     Segment,
 )
-from kafkawire.transactions.log.appends import CODES, DATA, EMPTY_MARKER, MALFORMED_MARKER, NO_COORDINATOR, Appends
+from kafkawire.transactions.log.appends import NO_COORDINATOR, Appends
 from kafkawire.transactions.log.producer_append import append_of
 from kafkawire.transactions.log.range_digests import DIGEST, Digests, PackedDigests, digests_of, joined
 
@@ -189,7 +190,7 @@ class BatchScan:
             coordinator_epoch,
             found.base_sequence,
             found.transactional,
-            self._offsets.add(base, ends, control == EMPTY_MARKER),
+            self._offsets.add(base, ends, control == EMPTY_CODE),
             found.record_count <= found.last_offset_delta,
             problem,
             (found.attributes & LOG_APPEND_TIME) != 0,
@@ -197,7 +198,7 @@ class BatchScan:
         )
         self._transactional += int((asked & appends.transactional).sum())
         # A malformed one may be the marker of an open transaction.
-        lost = np.flatnonzero((control == MALFORMED_MARKER) & appends.transactional)
+        lost = np.flatnonzero((control == MALFORMED_CODE) & appends.transactional)
         if len(lost):
             self._offsets.lose(int(lost[-1]), OffsetGap(int(base[lost[-1]]), int(ends[lost[-1]])))
         return appends if asked.all() else appends.where(asked)
@@ -256,7 +257,7 @@ def _fields_of(offsets: LogOffsets) -> dict[str, Any]:
 def _controls(found: Batches, asked: Bools) -> tuple[Int8, Int64, Int32, tuple[str, ...]]:
     """Of control batches the last columns of `Appends`; as of data for those that are not `asked`."""
     count = len(found)
-    control, coordinator_epoch = np.full(count, DATA, np.int8), np.full(count, NO_COORDINATOR)
+    control, coordinator_epoch = np.full(count, DATA_CODE, np.int8), np.full(count, NO_COORDINATOR)
     problem, problems = np.full(count, -1, np.int32), list[str]()
     of_control = found.is_control
     if of_control.any():
@@ -271,7 +272,7 @@ def _controls(found: Batches, asked: Bools) -> tuple[Int8, Int64, Int32, tuple[s
             append = append_of(found.batch(i))
             assert append is not None
             assert append.control is not None
-            control[i] = CODES[append.control]
+            control[i] = MARKER_CODES[append.control]
             if append.coordinator_epoch is not None:
                 coordinator_epoch[i] = append.coordinator_epoch
             if append.problem is not None:

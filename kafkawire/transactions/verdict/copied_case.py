@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafkawire.logdir.ongoing import last_stable_offset
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
 from kafkawire.transactions.cluster.broker_clocks import earlier_of
@@ -10,7 +11,6 @@ from kafkawire.transactions.coordinator.coordinator_log import CURRENT
 from kafkawire.transactions.coordinator.coordinator_rules import begun_ms, raises_epoch, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place
 from kafkawire.transactions.formatting import count, duration, numbers, when
-from kafkawire.transactions.log.replay import last_stable_offset
 from kafkawire.transactions.verdict.case import DEADLINE, EXPIRED, PLACE, REACH, SOUNDNESS, met, unmet
 from kafkawire.transactions.verdict.copied_reach import CopiedReach
 

@@ -87,6 +87,21 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// One of which nothing is known but what it is to the transaction of its producer.
+    pub fn in_transaction(producer_id: i64, offset: i64, control: i8) -> Self {
+        Batch {
+            base_offset: offset,
+            last_offset: offset,
+            producer_id,
+            control,
+            coordinator_epoch: NO_COORDINATOR,
+            base_sequence: -1,
+            transactional: true,
+            problem: -1,
+            ..Batch::default()
+        }
+    }
+
     pub fn is_data(&self) -> bool {
         self.control == DATA
     }

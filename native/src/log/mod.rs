@@ -12,8 +12,9 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use batches::Batches;
+use batches::{Batch, Batches, DATA, MALFORMED};
 use producer::{Producer, FIELDS, NONE};
+use producers::Producers;
 use replay::Replay;
 
 /// Rows of batches that are handed to the reference at once.
@@ -125,6 +126,52 @@ impl LogReplay {
     }
 }
 
+/// The transactions of batches that belong to some or end some, in the order of the log.
+///
+/// `open`: producer ids, each once, and first offsets of those that are open before. Returns of each batch the first
+/// offset of its transaction, -1 for none; the producer ids of `open` that have ended, and as `open` those that are open
+/// after them and were not before, in the order in which they began.
+#[pyfunction]
+fn transactions_of<'py>(
+    py: Python<'py>,
+    open: (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>),
+    producer_ids: PyReadonlyArray1<'py, i64>,
+    offsets: PyReadonlyArray1<'py, i64>,
+    controls: PyReadonlyArray1<'py, i8>,
+) -> PyResult<(Rows<'py>, Rows<'py>, (Rows<'py>, Rows<'py>))> {
+    let (ids, offsets, controls) = (producer_ids.as_slice()?, offsets.as_slice()?, controls.as_slice()?);
+    let (open_ids, open_first) = (open.0.as_slice()?, open.1.as_slice()?);
+    if open_ids.len() != open_first.len() || ids.len() != offsets.len() || ids.len() != controls.len() {
+        return Err(PyValueError::new_err("columns of different lengths"));
+    }
+    let (first, ended, begun): (Vec<i64>, Vec<i64>, Vec<(i64, i64)>) = py.detach(|| {
+        let mut producers = Producers::new();
+        for (&producer_id, &first_offset) in open_ids.iter().zip(open_first) {
+            producers.reopen(producer_id, first_offset);
+        }
+        let mut next = |((&producer_id, &offset), &control): ((&i64, &i64), &i8)| {
+            let batch = Batch::in_transaction(producer_id, offset, control);
+            let place = producers.place(producer_id);
+            match control {
+                MALFORMED => -1,
+                DATA => {
+                    producers.add(place, &batch, None);
+                    producers.at(producers.place(producer_id)).first_offset
+                }
+                _ => producers.add(place, &batch, None).map_or(-1, |ending| ending.first_offset),
+            }
+        };
+        let first = ids.iter().zip(offsets).zip(controls).map(&mut next).collect();
+        let is_left = |one: &Producer| one.is_open() && !one.began_here();
+        let ended = open_ids.iter().copied().filter(|&id| !is_left(producers.at(producers.place(id)))).collect();
+        let begun = producers.open().filter(|one| one.began_here());
+        (first, ended, begun.map(|one| (one.producer_id, one.first_offset)).collect())
+    });
+    let (begun_ids, begun_first) = begun.into_iter().unzip();
+    let begun = (PyArray1::from_vec(py, begun_ids), PyArray1::from_vec(py, begun_first));
+    Ok((PyArray1::from_vec(py, first), PyArray1::from_vec(py, ended), begun))
+}
+
 fn of_rows<'a, 'py>(py: Python<'py>, producers: impl Iterator<Item = &'a Producer>) -> Rows<'py> {
     let mut rows = Vec::new();
     producers.for_each(|producer| producer.push_row(&mut rows));
@@ -133,5 +180,6 @@ fn of_rows<'a, 'py>(py: Python<'py>, producers: impl Iterator<Item = &'a Produce
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LOG_RULES", rules::RULES.map(|(name, _)| name).to_vec())?;
+    module.add_function(wrap_pyfunction!(transactions_of, module)?)?;
     module.add_class::<LogReplay>()
 }

@@ -90,6 +90,11 @@ impl Producer {
         self.first_offset >= 0
     }
 
+    /// Whether its open transaction began in what was read, and not before the state that was restored.
+    pub fn began_here(&self) -> bool {
+        self.open_batches >= 0
+    }
+
     pub fn is_doubted(&self) -> bool {
         self.doubts > 0
     }

@@ -141,6 +141,17 @@ impl Producers {
         Some(())
     }
 
+    /// A producer of which nothing is known but its open transaction.
+    pub fn reopen(&mut self, producer_id: i64, first_offset: i64) {
+        let known = self.place(producer_id);
+        let place = if known == NONE { self.push(Producer::new(producer_id)) } else { known };
+        let producer = self.at_mut(place);
+        (producer.first_offset, producer.open_batches) = (first_offset, -1);
+        if self.at(place).is_open() {
+            self.link(place);
+        }
+    }
+
     /// The producers with an open transaction, in the order in which these began.
     pub fn open(&self) -> impl Iterator<Item = &Producer> {
         let mut place = self.first_open;

@@ -1,4 +1,4 @@
-"""`StretchTable`: stretches of producers' data, by which the offsets of many batches are looked up at once."""
+"""`DataRanges`: ranges of offsets of producers' data, by which the offsets of many batches are looked up at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from kafkawire.records.array_types import Bools, Int64
 
 
-class Stretch(NamedTuple):
+class DataRange(NamedTuple):
     """Transactional data of a producer, from an offset on up to another, without it."""
 
     producer_id: int
@@ -19,18 +19,18 @@ class Stretch(NamedTuple):
     end: int
 
 
-class StretchTable(NamedTuple):
-    """Stretches, by ends: an element of each array is one. `least`: the lowest `first` from that one on."""
+class DataRanges(NamedTuple):
+    """Several, by ends: an element of each array is one. `least`: the lowest `first` from that one on."""
 
     producer_id: Int64
     first: Int64
     end: Int64
     least: Int64
 
-    def within(self, low: int, high: int) -> StretchTable:
+    def within(self, low: int, high: int) -> DataRanges:
         """Those that have offsets from `low` up to `high`, and perhaps a few others."""
         chosen = slice(int(self.end.searchsorted(low, "right")), int(self.least.searchsorted(high)))
-        return StretchTable(*(array[chosen] for array in self))
+        return DataRanges(*(array[chosen] for array in self))
 
     def cover(self, producer_id: Int64, offset: Int64) -> Bools:
         """Which of these producers' offsets are in one."""
@@ -44,7 +44,7 @@ class StretchTable(NamedTuple):
         offset = offset[order]
         numbers = numbered(np.concatenate((near.producer_id, producer_id[order])))
         number, owner = numbers[: len(near.first)].astype(np.int64), numbers[len(near.first) :]
-        # A place for each producer and offset; of a producer's stretches, the last that has begun there.
+        # A place for each producer and offset; of a producer's ranges, the last that has begun there.
         count = len(offset) + 1
         first, end = (number * count + offset.searchsorted(bound) for bound in (near.first, near.end))
         by_first = np.argsort(first, kind="stable")
@@ -65,9 +65,9 @@ def numbered(values: Int64) -> npt.NDArray[np.integer[Any]]:
     return np.unique(values, return_inverse=True)[1]
 
 
-def table_of(stretches: Iterable[Stretch]) -> StretchTable:
-    """The stretches as a table."""
-    found = np.array(list(stretches), np.int64).reshape(-1, 3)
+def table_of(ranges: Iterable[DataRange]) -> DataRanges:
+    """The ranges as a table."""
+    found = np.array(list(ranges), np.int64).reshape(-1, 3)
     producer_id, first, end = found[np.argsort(found[:, 2], kind="stable")].T
     least = np.minimum.accumulate(first[::-1])[::-1]
-    return StretchTable(*map(np.ascontiguousarray, (producer_id, first, end, least)))
+    return DataRanges(*map(np.ascontiguousarray, (producer_id, first, end, least)))
