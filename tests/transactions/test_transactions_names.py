@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
 from kafkawire import transactions
@@ -10,6 +12,7 @@ from kafkawire import transactions
 def test_every_name_is_there() -> None:
     assert set(transactions._HOMES) == set(transactions.__all__) <= set(dir(transactions))
     for name in transactions.__all__:
-        assert getattr(transactions, name).__module__ == f"kafkawire.transactions.{transactions._HOMES[name]}"
+        home = import_module(f"kafkawire.transactions.{transactions._HOMES[name]}")
+        assert getattr(transactions, name) is getattr(home, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         transactions.nothing  # noqa: B018
