@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from tools.bench import __main__ as command
-from tools.bench import instruction_counts
 from tools.bench.cases import BenchCase, Inputs, cases
 from tools.bench.contestants import Contestant, Entrant, python_peer
 from tools.bench.job import AbsentError
@@ -108,14 +107,6 @@ def test_measures_memory_of_a_message(inputs: Inputs) -> None:
     assert 300 < memory.retained < 3000
     assert 8 <= memory.blocks <= 40
     assert memory.taken > 300
-
-
-@pytest.mark.skipif(not instruction_counts.available(), reason="valgrind is not installed")
-def test_counts_instructions_of_a_message(inputs: Inputs) -> None:
-    case = the_case(inputs, "decode/TransactionLogValue")
-    ours = [entrant for entrant in case.entrants if entrant.name == "kafkawire python"]
-    (count,) = instruction_counts.instructions(only(case, *ours), once(only(case, *ours)))
-    assert 5_000 < count.instructions < 500_000
 
 
 def test_missing_library_is_reported(inputs: Inputs, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests import golden
 from tools.bench import __main__ as command
 from tools.bench.goals import GOALS, Goal, at_least, at_most, judge, least, mean, milliseconds, peak, quotient
 from tools.bench.report import absences, markdown, show
-from tools.bench.results import AbsentContestant, BenchRun, InstructionCount, Machine, MemoryUse, Peak, Result, Timing
+from tools.bench.results import AbsentContestant, BenchRun, Machine, MemoryUse, Peak, Result, Timing
 from tools.pages import write_section
 
 pytestmark = pytest.mark.slow
@@ -53,10 +53,6 @@ RUN = BenchRun(
             memory=(
                 MemoryUse(contestant=N, retained=12345, blocks=67, taken=20000),
                 MemoryUse(contestant="Java", retained=500, blocks=0, taken=600),
-            ),
-            instructions=(
-                InstructionCount(contestant=N, instructions=10_000),
-                InstructionCount(contestant="kio", instructions=25_000),
             ),
         ),
         result(

@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from tools.bench import instruction_counts
 from tools.bench.cases import CASES, Inputs, cases
 from tools.bench.dissectors import KEY as WIRESHARK
 from tools.bench.dissectors import dissectors
@@ -48,7 +47,6 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.02, help="a contestant's share of a round (%(default)s)")
     parser.add_argument("--budget", type=float, default=6.0, help="most seconds of a contestant a case (%(default)s)")
     parser.add_argument("--large", action="store_true", help="also the memory of files of 2 GB")
-    parser.add_argument("--instructions", action="store_true", help="also count instructions (valgrind; slow)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all that was measured")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")
     parser.add_argument("--from", dest="source", metavar="FILE", type=Path, help="show a run that --json kept")
@@ -61,7 +59,7 @@ def stated(arguments: argparse.Namespace) -> list[str]:
     words += [
         word for name in ("rounds", "seconds", "budget") for word in (f"--{name}", f"{getattr(arguments, name):g}")
     ]
-    return words + [f"--{name}" for name in ("large", "instructions", "write") if getattr(arguments, name)]
+    return words + [f"--{name}" for name in ("large", "write") if getattr(arguments, name)]
 
 
 def _run(arguments: argparse.Namespace, console: Console) -> tuple[BenchRun, list[str]]:
@@ -76,8 +74,6 @@ def _run(arguments: argparse.Namespace, console: Console) -> tuple[BenchRun, lis
     keys = (*CASES, *STARTUP, WIRESHARK, TRANSACTIONS, TIER, *SPARK, *PEAKS)
     if not any(map(is_wanted, keys)):
         raise BenchError(f"no case's key holds {' or '.join(wanted)}; they are {', '.join(keys)}")
-    if arguments.instructions and not instruction_counts.available():
-        raise BenchError("instructions are counted by valgrind, which is not installed")
     results: list[Result] = []
     errors: list[str] = []
 
@@ -88,16 +84,15 @@ def _run(arguments: argparse.Namespace, console: Console) -> tuple[BenchRun, lis
             errors.append(str(error))
 
     for case in cases(inputs, is_wanted):
-        result = measure(
-            case,
-            rounds=arguments.rounds,
-            seconds=arguments.seconds,
-            budget=arguments.budget,
-            notify=lambda text: console.print(text, highlight=False, markup=False),
+        results.append(
+            measure(
+                case,
+                rounds=arguments.rounds,
+                seconds=arguments.seconds,
+                budget=arguments.budget,
+                notify=lambda text: console.print(text, highlight=False, markup=False),
+            )
         )
-        if arguments.instructions and case.table in ("decode", "encode"):
-            result = msgspec.structs.replace(result, instructions=tuple(instruction_counts.instructions(case, result)))
-        results.append(result)
     if any(map(is_wanted, STARTUP)):
         collect(lambda: startup(arguments.rounds))
     if is_wanted(WIRESHARK):

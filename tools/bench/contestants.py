@@ -41,10 +41,6 @@ class Entrant:
     warm_up: float = 0.05
     ours: bool = False
 
-    @property
-    def is_python(self) -> bool:
-        return self.command is _python
-
 
 def kafkawire(engine: str, job: str, /, variant: str = "", **options: str) -> Entrant:
     """One of our engines; `job` is a function of `tools.bench.kafkawire_jobs`.

@@ -106,7 +106,7 @@ KINDS = (
 def tables(run: BenchRun) -> list[ResultTable]:
     """The tables for which the run has results."""
     found = [_table(kind, run.table(kind.name)) for kind in KINDS if any(one.timings for one in run.table(kind.name))]
-    for make in (_memory, _instructions, _peaks):
+    for make in (_memory, _peaks):
         table = make(run)
         if table.rows:
             found.append(table)
@@ -160,18 +160,6 @@ def _memory(run: BenchRun) -> ResultTable:
     return ResultTable(
         "Memory of one decoded message", "Bytes that it keeps, and in how many blocks.", ["", *names], rows
     )
-
-
-def _instructions(run: BenchRun) -> ResultTable:
-    counted = [result for result in run.results if result.instructions]
-    names = list(dict.fromkeys(count.contestant for result in counted for count in result.instructions))
-    rows = []
-    for result in counted:
-        found = {count.contestant: count.instructions for count in result.instructions}
-        first = next(iter(found.values()))
-        cells = [f"{found[name]:,} ({_number(found[name] / first)}×)" if name in found else NOTHING for name in names]
-        rows.append([f"{result.table}: {result.title}", *cells])
-    return ResultTable("Instructions", "Of one run, counted by callgrind: steadier than time.", ["", *names], rows)
 
 
 def _peaks(run: BenchRun) -> ResultTable:

@@ -45,13 +45,6 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     taken: int
 
 
-class InstructionCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Instructions of one run of the job."""
-
-    contestant: str
-    instructions: int
-
-
 class AbsentContestant(msgspec.Struct, frozen=True, kw_only=True):
     """A contestant that took no part in a case, with the reason."""
 
@@ -71,7 +64,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     timings: tuple[Timing, ...] = ()
     absent: tuple[AbsentContestant, ...] = ()
     memory: tuple[MemoryUse, ...] = ()
-    instructions: tuple[InstructionCount, ...] = ()
 
     def timing(self, contestant: str) -> Timing | None:
         return next((timing for timing in self.timings if timing.contestant == contestant), None)

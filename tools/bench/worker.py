@@ -2,8 +2,7 @@
 
 `python -m tools.bench.worker REPLIES JOB key=value...`: prepares the job, writes `ready CHECK` (a digest of its result)
 or `absent REASON` to the file REPLIES, then answers each line of standard input: a number runs the job that many times
-and gives the CPU time of the thread and of the process in nanoseconds; `memory` what a result keeps and takes; `count`
-and a number runs the job that many times after a mark and ends the process, for counting instructions. The Java
+and gives the CPU time of the thread and of the process in nanoseconds; `memory` what a result keeps and takes. The Java
 contestants use the same protocol (`java/`).
 """
 
@@ -11,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import resource
 import sys
 import time
@@ -37,16 +35,6 @@ def _children_ns() -> int:
     """CPU time of child processes that have ended, for jobs that run commands."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return round((used.ru_utime + used.ru_stime) * 1e9)
-
-
-def _count(run: Callable[[], Any], times: int) -> None:
-    """Runs the job after a call of the C library's `getloadavg`, where the counting begins; then nothing follows."""
-    gc.disable()
-    run()
-    os.getloadavg()
-    for _ in range(times):
-        run()
-    os._exit(0)
 
 
 def _memory(job: Job) -> str:
@@ -93,8 +81,6 @@ def main(replies: str, name: str, *options: str) -> None:
             match line.split():
                 case ["memory"]:
                     reply(_memory(job))
-                case ["count", times]:
-                    _count(job.run, int(times))
                 case [times]:
                     reply(_time(job.run, int(times)))
 

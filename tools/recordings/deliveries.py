@@ -10,20 +10,23 @@ libraries.
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
-
 from tools.broker import cluster
 from tools.broker.jars import BROKER_VERSION
-from tools.polling import until
 
 from . import clients
-from .errors import RecordingError
+from .cluster_clients import (
+    await_in_sync,
+    await_leader,
+    copy_logs,
+    kafka_python_orders,
+    place_topics,
+    read,
+    send_orders,
+)
 from .tcpdump import recorded
 
 CAPTURE = "brokers.pcap"
@@ -32,7 +35,7 @@ TOPIC = "ledger"
 SOUND = (BROKER_VERSION, "3.9.1")
 #: The numbers of the records that only the old leader had.
 LOST = range(5, 9)
-_SECONDS = 60.0
+_COORDINATOR = "__transaction_state"
 _CONFIG = {
     "offsets.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,
@@ -54,26 +57,24 @@ def record(folder: Path, cache: Path | None = None) -> None:
 def _lost(folder: Path, cache: Path | None) -> dict[str, Any]:
     folder.mkdir(parents=True)
     with cluster(3, config=_CONFIG, cache=cache) as running:
-        admin = AdminClient({"bootstrap.servers": running.bootstrap})
-        for created in admin.create_topics([NewTopic(TOPIC, 1, replica_assignment=[[1, 2]], config=_UNCLEAN)]).values():
-            created.result(_SECONDS)
+        place_topics(running.bootstrap, {TOPIC: ((1, 2), _UNCLEAN)})
         ports = [running.node(number).port for number in (3, 1, 2)]
         with recorded(folder / CAPTURE, *ports):
-            _send(running.bootstrap, TOPIC, range(5), acks="all")
+            send_orders(running.bootstrap, TOPIC, range(5), acks="all")
             time.sleep(2)
             running.stop_node(2)
-            offsets = _send(running.bootstrap, TOPIC, LOST, acks="1")
+            offsets = send_orders(running.bootstrap, TOPIC, LOST, acks="1")
             time.sleep(2)
             running.kill_node(1)
             running.start_node(2)
-            until(lambda: _partition(admin).leader == 2 or None, "an unclean election", seconds=_SECONDS)
-            _send(running.bootstrap, TOPIC, range(20, 28), acks="all")
+            await_leader(running.bootstrap, [TOPIC], 2)
+            send_orders(running.bootstrap, TOPIC, range(20, 28), acks="all")
             running.start_node(1)
-            until(lambda: len(_partition(admin).isrs) == 2 or None, "replicas in sync", seconds=2 * _SECONDS)
+            await_in_sync(running.bootstrap, [TOPIC], 2)
             time.sleep(2)
         for number in (1, 2):
             running.stop_node(number)
-            _copy(running.log_dirs[number], folder / f"node-{number}", [f"{TOPIC}-0"])
+            copy_logs(running.log_dirs[number], folder / f"node-{number}", [TOPIC, _COORDINATOR])
     return {"topic": TOPIC, "partition": 0, "lost_offsets": offsets}
 
 
@@ -86,25 +87,20 @@ def _aborted_read(folder: Path, cache: Path | None) -> dict[str, Any]:
             for number in range(6):
                 writes = {(TOPIC, 0): range(10 * number, 10 * number + 3)}
                 service.transaction(writes, timestamp=_now(), committed=number not in (2, 4))
-            before = _consumed(running.bootstrap, [(TOPIC, 0)], "before", "read_committed")
+            before = _offsets(running.bootstrap, "before")
             running.stop_node(1)
             for path in (running.log_dirs[1] / f"{TOPIC}-0").glob("*.txnindex"):
                 path.write_bytes(b"")
             running.start_node(1)
-            after = _consumed(running.bootstrap, [(TOPIC, 0)], "after", "read_committed")
+            after = _offsets(running.bootstrap, "after")
         running.stop_node(1)
-        _copy(running.log_dirs[1], folder / "node-1", [f"{TOPIC}-0"])
+        copy_logs(running.log_dirs[1], folder / "node-1", [TOPIC, _COORDINATOR])
     return {"topic": TOPIC, "partition": 0, "before": before, "after": after}
 
 
-def _consumed(bootstrap: str, partitions: list[tuple[str, int]], group: str, isolation: str) -> list[int]:
-    """The offsets of the records that a consumer delivers, of all partitions from their beginning."""
-    reader = clients.consumer(bootstrap, group, isolation)
-    try:
-        reader.assign([TopicPartition(topic, number, 0) for topic, number in partitions])
-        return [int(message.offset() or 0) for message in clients.consume(reader, partitions)]
-    finally:
-        reader.close()
+def _offsets(bootstrap: str, group: str) -> list[int]:
+    """The offsets of the records that a consumer delivers."""
+    return [int(message.offset() or 0) for message in read(bootstrap, [(TOPIC, 0)], group, "read_committed")]
 
 
 def _sound(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
@@ -114,11 +110,11 @@ def _sound(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
         clients.create_topics(running.bootstrap, _TOPICS, replicas=1, config=config)
         with recorded(folder / CAPTURE, running.node(1).port):
             for codec in ("none", "gzip", "lz4", "zstd"):
-                _send(running.bootstrap, "plain", range(6), acks="1", codec=codec)
-                _send(running.bootstrap, "stamped", range(4), acks="all", codec=codec)
-                _send(running.bootstrap, "idempotent", range(6), acks="all", codec=codec, idempotent=True)
-            _send(running.bootstrap, "plain", range(6), acks="0")
-            _kafka_python(running.bootstrap)
+                send_orders(running.bootstrap, "plain", range(6), acks="1", codec=codec)
+                send_orders(running.bootstrap, "stamped", range(4), acks="all", codec=codec)
+                send_orders(running.bootstrap, "idempotent", range(6), acks="all", codec=codec, idempotent=True)
+            send_orders(running.bootstrap, "plain", range(6), acks="0")
+            kafka_python_orders(running.bootstrap, "plain", 12)
             service = clients.Service(running.bootstrap, "transactions-service", codec="lz4")
             for number in range(5):
                 writes = {("transactions", each): range(10 * number, 10 * number + 3) for each in (0, 1)}
@@ -128,71 +124,11 @@ def _sound(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
             )
             everything = [(name, number) for name, count in _TOPICS.items() for number in range(count)]
             for isolation in ("read_committed", "read_uncommitted"):
-                _consumed(running.bootstrap, everything, f"reader-{isolation}", isolation)
+                read(running.bootstrap, everything, f"reader-{isolation}", isolation)
             clients.java_consumer(running.bootstrap, "transactions", "java-reader", records=60)
         running.stop_node(1)
-        _copy(
-            running.log_dirs[1],
-            folder / "node-1",
-            [f"{name}-{n}" for name, count in _TOPICS.items() for n in range(count)],
-        )
+        copy_logs(running.log_dirs[1], folder / "node-1", [*_TOPICS, _COORDINATOR])
     return {"topics": _TOPICS}
-
-
-def _send(
-    bootstrap: str, topic: str, numbers: range, *, acks: str, codec: str = "none", idempotent: bool = False
-) -> list[int]:
-    """Writes records, each in a batch of its own; the offsets that are acknowledged."""
-    offsets: list[int] = []
-    failed: list[str] = []
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "acks": acks,
-            "linger.ms": 0,
-            "compression.type": codec,
-            "enable.idempotence": idempotent,
-            "client.id": f"{topic}-{codec}",
-            "log_level": 0,
-        }
-    )
-    for number in numbers:
-        producer.produce(
-            topic,
-            clients.order(number),
-            key=str(number),
-            partition=0,
-            on_delivery=lambda error, message: (
-                failed.append(str(error)) if error is not None else offsets.append(int(message.offset() or 0))
-            ),
-        )
-        if producer.flush(_SECONDS) or failed:
-            raise RecordingError(f"record {number} for {topic} is not written: {failed}")
-    return offsets
-
-
-def _kafka_python(bootstrap: str) -> None:
-    from kafka import KafkaProducer
-
-    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=0, client_id="kafka-python")
-    for number in range(12):
-        producer.send("plain", clients.order(number), partition=0).get(_SECONDS)
-    producer.close()
-
-
-def _partition(admin: AdminClient) -> Any:
-    return admin.list_topics(TOPIC, timeout=_SECONDS).topics[TOPIC].partitions[0]
-
-
-def _copy(log_dir: Path, to: Path, partitions: list[str]) -> None:
-    """Partitions and the coordinator's log, and the checkpoints, without indexes of offsets and times."""
-    to.mkdir(parents=True)
-    for path in (log_dir / "meta.properties", *log_dir.glob("*-checkpoint")):
-        shutil.copy(path, to / path.name)
-    for name in (*partitions, "__transaction_state-0"):
-        if (log_dir / name).exists():
-            ignored = shutil.ignore_patterns("*.index", "*.timeindex", "*.deleted")
-            shutil.copytree(log_dir / name, to / name, ignore=ignored)
 
 
 def _now() -> int:

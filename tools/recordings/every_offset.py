@@ -11,13 +11,9 @@ and those that consumers of both isolation levels got.
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from pathlib import Path
 from typing import Any
-
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from tools.broker import RunningCluster, cluster
 from tools.broker.kafka_tools import run_tool
@@ -25,7 +21,7 @@ from tools.polling import until
 
 from . import clients
 from . import read_committed_workload as workload
-from .errors import RecordingError
+from .cluster_clients import await_in_sync, await_leader, copy_logs, place_topics, read, send_orders
 from .raw_client import RawCluster
 
 _SECONDS = 60.0
@@ -53,10 +49,7 @@ _OF_NODE_3 = [name for name in _TOPICS if name != "unclean"]
 def record(folder: Path, cache: Path | None = None) -> None:
     """Makes `node-3/`, `old-leader/`, `new-leader/`, `rejoined/` and `truth.json` in `folder`."""
     with cluster(3, config=_CONFIG, cache=cache) as running:
-        admin = AdminClient({"bootstrap.servers": running.bootstrap})
-        topics = [NewTopic(name, 1, replica_assignment=[on], config=config) for name, (on, config) in _TOPICS.items()]
-        for created in admin.create_topics(topics).values():
-            created.result(_SECONDS)
+        place_topics(running.bootstrap, _TOPICS)
         load = workload.Workload(running.bootstrap, running.log_dirs[3])
         with RawCluster(running.bootstrap) as wire:
             wire.leaders(_TOPICS)
@@ -66,17 +59,20 @@ def record(folder: Path, cache: Path | None = None) -> None:
         load.compacted()
         load.deleted()
         _retain(load)
-        _elect(running, admin, folder)
-        _send(running.bootstrap, "waiting", range(5), acks="all")
+        _elect(running, folder)
+        send_orders(running.bootstrap, "waiting", range(5), acks="all")
         time.sleep(3)  # brokers write their checkpoints
         truth: dict[str, Any] = {"offsets": _offsets(running.bootstrap, list(_TOPICS))}
         truth["consumed"] = {
-            level: {name: _consumed(running.bootstrap, name, level) for name in _OF_NODE_3}
+            level: {
+                name: [int(one.offset() or 0) for one in read(running.bootstrap, [(name, 0)], f"every-{level}", level)]
+                for name in _OF_NODE_3
+            }
             for level in ("read_uncommitted", "read_committed")
         }
         running.kill_node(1)
-        _send(running.bootstrap, "waiting", range(5, 9), acks="1")
-        _copy(running.log_dirs[3], folder / "node-3", _OF_NODE_3)
+        send_orders(running.bootstrap, "waiting", range(5, 9), acks="1")
+        _copy(running, 3, folder / "node-3", _OF_NODE_3)
     (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
 
 
@@ -96,7 +92,7 @@ def _retain(load: workload.Workload) -> None:
     until(lambda: not first.exists() or None, "retention of the first segment", seconds=_SECONDS)
 
 
-def _elect(running: RunningCluster, admin: AdminClient, folder: Path) -> None:
+def _elect(running: RunningCluster, folder: Path) -> None:
     """An unclean election: node 2 leads, without what node 1 wrote alone."""
     service = clients.Service(running.bootstrap, "every-unclean")
     service.transaction({("unclean", 0): range(4)}, timestamp=_now())
@@ -106,39 +102,20 @@ def _elect(running: RunningCluster, admin: AdminClient, folder: Path) -> None:
     service.transaction({("unclean", 0): range(8, 10)}, timestamp=_now(), committed=False)
     time.sleep(2)
     running.kill_node(1)
-    _copy(running.log_dirs[1], folder / "old-leader", ["unclean"])
+    _copy(running, 1, folder / "old-leader", ["unclean"])
     running.start_node(2)
-    until(lambda: _leader(admin, "unclean") == 2 or None, "an unclean election", seconds=_SECONDS)
+    await_leader(running.bootstrap, ["unclean"], 2)
     time.sleep(2)
-    _copy(running.log_dirs[2], folder / "new-leader", ["unclean"])
+    _copy(running, 2, folder / "new-leader", ["unclean"])
     running.start_node(1)
-    _send(running.bootstrap, "unclean", range(20, 23), acks="all")
-    until(
-        lambda: all(_in_sync(admin, topic) == 2 for topic in ("unclean", "waiting")),
-        "replicas in sync",
-        seconds=2 * _SECONDS,
-    )
+    send_orders(running.bootstrap, "unclean", range(20, 23), acks="all")
+    await_in_sync(running.bootstrap, ["unclean", "waiting"], 2)
     time.sleep(2)
-    _copy(running.log_dirs[1], folder / "rejoined", ["unclean"])
+    _copy(running, 1, folder / "rejoined", ["unclean"])
 
 
-def _copy(log_dir: Path, to: Path, topics: list[str]) -> None:
-    """The partitions of topics, `__transaction_state` and the checkpoints, without offset and time indexes."""
-    to.mkdir(parents=True)
-    for path in (log_dir / "meta.properties", *log_dir.glob("*-checkpoint")):
-        shutil.copy(path, to / path.name)
-    for topic in (*topics, "__transaction_state"):
-        if (log_dir / f"{topic}-0").exists():
-            ignored = shutil.ignore_patterns("*.index", "*.timeindex", "*.deleted")
-            shutil.copytree(log_dir / f"{topic}-0", to / f"{topic}-0", ignore=ignored)
-
-
-def _send(bootstrap: str, topic: str, numbers: range, *, acks: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": acks, "linger.ms": 5, "log_level": 2})
-    for number in numbers:
-        producer.produce(topic, clients.order(number), key=str(number), partition=0, timestamp=_now())
-    if producer.flush(_SECONDS):
-        raise RecordingError(f"records for {topic} are not written")
+def _copy(running: RunningCluster, node: int, to: Path, topics: list[str]) -> None:
+    copy_logs(running.log_dirs[node], to, [*topics, "__transaction_state"])
 
 
 def _offsets(bootstrap: str, topics: list[str]) -> dict[str, dict[str, int]]:
@@ -152,25 +129,6 @@ def _offsets(bootstrap: str, topics: list[str]) -> dict[str, dict[str, int]]:
         for topic, _, offset in (line.split(":") for line in lines):
             found.setdefault(topic, {})[when] = int(offset)
     return found
-
-
-def _consumed(bootstrap: str, topic: str, isolation: str) -> list[int]:
-    """The offsets of the records that a consumer gets."""
-    reader = clients.consumer(bootstrap, f"every-{isolation}", isolation)
-    try:
-        low, _ = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=_SECONDS)
-        reader.assign([TopicPartition(topic, 0, low)])
-        return [int(message.offset() or 0) for message in clients.consume(reader, [(topic, 0)])]
-    finally:
-        reader.close()
-
-
-def _leader(admin: AdminClient, topic: str) -> int:
-    return int(admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions[0].leader)
-
-
-def _in_sync(admin: AdminClient, topic: str) -> int:
-    return len(admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions[0].isrs)
 
 
 def _now() -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from tools.broker import RunningCluster, cluster, jars
 
 from . import clients
+from .cluster_clients import copy_logs
 from .share_groups import ShareRun
 
 TOPIC, GROUP, DEAD_LETTERS = "orders", "workers", "dlq.workers"
@@ -23,6 +24,7 @@ CONFIG = {
 #: What the group does with the records of the topic, in order; after them are some that it has not got yet.
 FATES = (*("accept",) * 4, "reject", "accept", "release", "accept", "retry", *("accept",) * 3, "reject", "release")
 WAITING = 4
+_COPIED = (TOPIC, DEAD_LETTERS, "__share_group_state", "__cluster_metadata")
 
 
 def record(folder: Path, cache: Path | None = None) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def record(folder: Path, cache: Path | None = None) -> dict[str, Any]:
     with cluster(1, config=CONFIG, cache=cache) as running:
         told = workload(running, scratch, jars.broker_jars(cache=cache))
         running.stop_node(1)
-        _copy(running.log_dirs[1], folder / "broker-1")
+        copy_logs(running.log_dirs[1], folder / "broker-1", _COPIED, "*")
     shutil.rmtree(scratch)
     return {"topic": TOPIC, "group": GROUP, "limit": LIMIT, "deliveries": told}
 
@@ -61,14 +63,3 @@ def workload(running: RunningCluster, scratch: Path, libraries: Path) -> list[li
     (told,) = run.deliveries()
     rows: list[list[Any]] = told["rows"]
     return rows
-
-
-def _copy(log_dir: Path, to: Path) -> None:
-    """The logs of the topics and of the coordinators, the metadata, and the broker's checkpoints."""
-    to.mkdir()
-    names = (f"{TOPIC}-0", f"{DEAD_LETTERS}-0", "__share_group_state-0", "__cluster_metadata-0")
-    for name in names:
-        shutil.copytree(log_dir / name, to / name, ignore=shutil.ignore_patterns("*.index", "*.timeindex"))
-    for path in log_dir.iterdir():
-        if path.is_file() and path.name not in (".lock",):
-            shutil.copy(path, to / path.name)

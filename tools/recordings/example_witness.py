@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-from confluent_kafka import Producer
 
 from kafkawire.messages import ProduceRequest
 from kafkawire.proxy import Fault, Proxy
 from tools.broker import cluster
 
 from . import clients
-from .clients import Service, order
-from .errors import RecordingError
+from .clients import Service
+from .cluster_clients import copy_logs, orders, producer_of, write
 from .tcpdump import recorded
 
 CAPTURE = "clients.pcap"
@@ -43,7 +41,7 @@ def record(folder: Path, cache: Path | None = None) -> dict[str, Any]:
                 lose_response(proxy, "metrics", idempotent=False),
             ]
         running.stop_node(1)
-        _copy(running.log_dirs[1], folder / "broker-1")
+        copy_logs(running.log_dirs[1], folder / "broker-1", [*TOPICS, "__transaction_state"], "*")
     return {"topics": TOPICS, "lost_responses": lost}
 
 
@@ -60,40 +58,21 @@ def _transactions(bootstrap: str) -> None:
 
 def lose_response(proxy: Proxy, topic: str, *, idempotent: bool) -> dict[str, Any]:
     """Writes 12 batches, and loses the response to the seventh."""
-    failed: list[str] = []
-    producer = Producer(
-        {
-            "bootstrap.servers": proxy.address,
-            "client.id": f"{topic}-service",
-            "enable.idempotence": idempotent,
-            "acks": "all",
-            "max.in.flight": 1,
-            "linger.ms": 0,
-            "retry.backoff.ms": 200,
-            "log_level": 0,  # a connection is closed: expected
-        }
-    )
-    for number in range(12):
-        if number == 6:
-            proxy.fault(Fault(ProduceRequest, drop="response", times=1))
-        producer.produce(
-            topic,
-            order(number),
-            key=str(number),
-            partition=0,
-            on_delivery=lambda error, _: failed.append(str(error)) if error is not None else None,
-        )
-        if producer.flush(_TIMEOUT_S) or failed:
-            raise RecordingError(f"{topic}: record {number} is not written: {failed}")
+    settings = {
+        "client.id": f"{topic}-service",
+        "enable.idempotence": idempotent,
+        "acks": "all",
+        "max.in.flight": 1,
+        "linger.ms": 0,
+        "retry.backoff.ms": 200,
+        "log_level": 0,  # a connection is closed: expected
+    }
+
+    def numbers() -> Iterator[int]:
+        for number in range(12):
+            if number == 6:
+                proxy.fault(Fault(ProduceRequest, drop="response", times=1))
+            yield number
+
+    write(producer_of(proxy.address, settings), topic, orders(numbers()), one_by_one=True)
     return {"topic": topic, "partition": 0, "record": 6, "idempotent": idempotent}
-
-
-def _copy(log_dir: Path, to: Path) -> None:
-    """The logs of the topics and of the coordinator, and the broker's checkpoints."""
-    to.mkdir()
-    names = [f"{topic}-{number}" for topic, count in TOPICS.items() for number in range(count)]
-    for name in (*names, "__transaction_state-0"):
-        shutil.copytree(log_dir / name, to / name, ignore=shutil.ignore_patterns("*.index", "*.timeindex"))
-    for path in log_dir.iterdir():
-        if path.is_file() and path.name not in (".lock",):
-            shutil.copy(path, to / path.name)

@@ -13,7 +13,6 @@ What is captured is recorded by a proxy, without root.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,7 +32,8 @@ from tools.broker.jars import BROKER_VERSION
 from tools.polling import until
 
 from . import clients
-from .deliveries import _now, _send
+from .cluster_clients import copy_logs, end_of, kafka_python_orders, send_orders
+from .deliveries import _now
 from .errors import RecordingError
 from .example_witness import lose_response
 from .frameworks import mirror_maker, streams
@@ -47,6 +47,8 @@ LATE = ("2.8.2", "3.9.1")
 TOPIC, OUTPUT = "events", "counts"
 _SECONDS = 90.0
 _CONFIG = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
+#: Of ends: below it all is decided.
+_STABLE = "read_committed"
 _INTERNAL = ("__transaction_state", "__consumer_offsets")
 
 
@@ -98,9 +100,9 @@ def _late_data(folder: Path, version: str, cache: Path | None) -> dict[str, Any]
             if wire.end(producer, committed=True):
                 raise RecordingError("EndTxn fails")
             time.sleep(2)
-            _send(proxy.address, TOPIC, range(3), acks="all")
+            send_orders(proxy.address, TOPIC, range(3), acks="all")
         running.stop_node(1)
-        _copy(running.log_dirs[1], folder / "node-1", [TOPIC])
+        copy_logs(running.log_dirs[1], folder / "node-1", [TOPIC, *_INTERNAL])
     return {"topic": TOPIC, "partition": 0, "offset": offsets[0]}
 
 
@@ -114,15 +116,15 @@ def _lost_responses(folder: Path, version: str, cache: Path | None) -> dict[str,
         with Proxy(running.bootstrap, record=folder / CAPTURE) as proxy:
             lose_response(proxy, "idempotent", idempotent=True)
             lose_response(proxy, "plain", idempotent=False)
-            _send(proxy.address, "given-up", range(1), acks="all")
+            send_orders(proxy.address, "given-up", range(1), acks="all")
             with RawCluster(proxy.address) as wire:
                 producer = wire.init_producer(None)
                 proxy.fault(Fault(ProduceRequest, drop="response", times=1))
                 with suppress(RecordingError):  # the connection is closed
                     wire.produce("given-up", 0, [b"unheard"], producer, timestamp=_now(), transactional=False)
-            _send(proxy.address, "given-up", range(1, 4), acks="all")
+            send_orders(proxy.address, "given-up", range(1, 4), acks="all")
         running.stop_node(1)
-        _copy(running.log_dirs[1], folder / "node-1", list(topics))
+        copy_logs(running.log_dirs[1], folder / "node-1", [*topics, *_INTERNAL])
     return {"twice": {"topic": "plain", "offsets": [6, 7]}, "unacknowledged": {"topic": "given-up", "offset": 1}}
 
 
@@ -136,25 +138,25 @@ def _copies(folder: Path, cache: Path | None) -> dict[str, Any]:
         cluster(1, config=_CONFIG, cache=cache) as running,
     ):
         clients.create_topics(running.bootstrap, {TOPIC: 1}, replicas=1, config={})
-        _send(running.bootstrap, TOPIC, range(90), acks="all")
+        send_orders(running.bootstrap, TOPIC, range(90), acks="all")
         _commit(running.bootstrap, "readers", 60)
-        written = partial(_end, running.bootstrap, f"{SOURCE}.{TOPIC}")
+        written = partial(end_of, running.bootstrap, f"{SOURCE}.{TOPIC}", _STABLE)
         with mirror_maker(Path(scratch) / "first", running.bootstrap, TOPIC) as mirroring:
             until(lambda: written() >= 90 or None, "a mirror", seconds=_SECONDS)
-            until(lambda: _end(running.bootstrap, names[3]) > 0 or None, "a checkpoint", seconds=2 * _SECONDS)
+            until(lambda: end_of(running.bootstrap, names[3], _STABLE) > 0, "a checkpoint", seconds=2 * _SECONDS)
             mirroring.kill()
-        _send(running.bootstrap, TOPIC, range(90, 130), acks="all")
+        send_orders(running.bootstrap, TOPIC, range(90, 130), acks="all")
         _lake_job(running.bootstrap, lake, killed_after=3)
         _lake_job(running.bootstrap, lake)
         running.stop_node(1)
-        _copy(running.log_dirs[1], folder / "mirror" / "stopped", names, internal=False)
+        copy_logs(running.log_dirs[1], folder / "mirror" / "stopped", names)
         running.start_node(1)
         running.wait_ready()
         with mirror_maker(Path(scratch) / "second", running.bootstrap, TOPIC) as mirroring:
             until(lambda: written() >= 130 or None, "the rest of the mirror", seconds=2 * _SECONDS)
             mirroring.stop()
         running.stop_node(1)
-        _copy(running.log_dirs[1], folder / "mirror" / "resumed", names, internal=False)
+        copy_logs(running.log_dirs[1], folder / "mirror" / "resumed", names)
     return {
         "mirror": {"topic": TOPIC, "mirrored": 90, "all": 130, "group": "readers", "committed": 60},
         "lake": {"records": 130, "twice": 20},
@@ -184,9 +186,9 @@ def _sound(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
         with Proxy(running.bootstrap, record=folder / CAPTURE) as proxy:
             address = proxy.address
             for codec in ("none", "lz4"):
-                _send(address, "plain", range(10), acks="all", codec=codec)
-                _send(address, "source", range(10), acks="all", codec=codec, idempotent=True)
-                _send(address, TOPIC, range(10), acks="all", codec=codec, idempotent=True)
+                send_orders(address, "plain", range(10), acks="all", codec=codec)
+                send_orders(address, "source", range(10), acks="all", codec=codec, idempotent=True)
+                send_orders(address, TOPIC, range(10), acks="all", codec=codec, idempotent=True)
             _kafka_python(address)
             service = clients.Service(address, "transactions-service")
             for number in range(4):
@@ -198,14 +200,14 @@ def _sound(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
             )
             clients.java_consumer(address, "transactions", "java-reader", records=40)
             with streams(Path(scratch) / "streams", address, TOPIC, OUTPUT) as counting:
-                until(lambda: _end(running.bootstrap, OUTPUT) > 20 or None, "counts", seconds=2 * _SECONDS)
+                until(lambda: end_of(running.bootstrap, OUTPUT, _STABLE) > 20 or None, "counts", seconds=2 * _SECONDS)
                 time.sleep(1)
                 counting.stop()
         running.stop_node(1)
-        _copy(
+        copy_logs(
             running.log_dirs[1],
             folder / "node-1",
-            [*topics, f"counts-{TOPIC}-counts-changelog", f"counts-{TOPIC}-counts-repartition"],
+            [*topics, f"counts-{TOPIC}-counts-changelog", f"counts-{TOPIC}-counts-repartition", *_INTERNAL],
         )
     return {"topics": topics}
 
@@ -216,16 +218,13 @@ def _exactly_once(bootstrap: str, service: clients.Service) -> None:
         reader = clients.consumer(bootstrap, "copier")
         clients.copy_exactly_once(service, reader, [("source", 0), ("source", 1)], ("copied", 0), lambda value: value)
         reader.close()
-        _send(bootstrap, "source", range(10, 15), acks="all")
+        send_orders(bootstrap, "source", range(10, 15), acks="all")
 
 
 def _kafka_python(bootstrap: str) -> None:
-    from kafka import KafkaConsumer, KafkaProducer
+    from kafka import KafkaConsumer
 
-    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=0, client_id="kafka-python")
-    for number in range(10):
-        producer.send("plain", clients.order(number), partition=0).get(_SECONDS)
-    producer.close()
+    kafka_python_orders(bootstrap, "plain", 10)
     reader = KafkaConsumer(
         "plain",
         bootstrap_servers=bootstrap,
@@ -247,26 +246,3 @@ def _commit(bootstrap: str, group: str, offset: int) -> None:
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     reader.commit(offsets=[TopicPartition(TOPIC, 0, offset)], asynchronous=False)
     reader.close()
-
-
-def _end(bootstrap: str, topic: str) -> int:
-    """The last stable offset of a topic of one partition, below which all is decided; of one that is not there 0."""
-    reader = clients.consumer(bootstrap, "ends", "read_committed")
-    try:
-        if topic not in reader.list_topics(timeout=_SECONDS).topics:
-            return 0
-        return int(reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=_SECONDS)[1])
-    finally:
-        reader.close()
-
-
-def _copy(log_dir: Path, to: Path, topics: list[str], *, internal: bool = True) -> None:
-    """The partitions of topics, the coordinators' logs, and the checkpoints, without indexes of offsets and times."""
-    to.mkdir(parents=True)
-    for path in (log_dir / "meta.properties", *log_dir.glob("*-checkpoint")):
-        shutil.copy(path, to / path.name)
-    wanted = [*topics, *(_INTERNAL if internal else ())]
-    for path in log_dir.iterdir():
-        name, _, number = path.name.rpartition("-")
-        if path.is_dir() and name in wanted and number.isdecimal():
-            shutil.copytree(path, to / path.name, ignore=shutil.ignore_patterns("*.index", "*.timeindex", "*.deleted"))

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_END, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka import OFFSET_END
 
 from . import clients, transaction_recipes
+from .cluster_clients import delete_records, set_broker_config
 from .errors import RecordingError
 from .raw_client import TRANSIENT, RawProducer
 from .transaction_recipes import (
@@ -36,7 +36,6 @@ INVENTED = 5_000_000
 FENCE = 1_000_000
 #: Files without facts about transactions, in addition to offset and time indexes.
 SPARED = frozenset({"partition.metadata", "leader-epoch-checkpoint"})
-_TIMEOUT_S = 30.0
 
 TOPICS: Mapping[str, int] = {
     "first": 3,
@@ -162,12 +161,8 @@ def _ended(scene: TransactionScene) -> None:
 
 def _stop_verifying(scene: TransactionScene) -> None:
     """Each broker takes its new property up in its own time: a batch that would hang is tried until it is taken."""
-    admin = AdminClient({"bootstrap.servers": scene.running.bootstrap})
     for node in scene.running.nodes:
-        entry = ConfigEntry(VERIFICATION, "false", incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.BROKER, str(node.node_id), incremental_configs=[entry])
-        for changed in admin.incremental_alter_configs([resource]).values():
-            changed.result(_TIMEOUT_S)
+        set_broker_config(scene.running.bootstrap, node.node_id, VERIFICATION, "false")
     if {*scene.wire.leaders(["first"]).values()} != {node.node_id for node in scene.running.nodes}:
         raise RecordingError("topic first is not led by all brokers")
     for partition in range(TOPICS["first"]):
@@ -250,9 +245,7 @@ def _repaired(scene: TransactionScene) -> None:
 def _ghost(scene: TransactionScene) -> None:
     """An operator deletes the records of a transaction that hangs. It is in the producer state still."""
     scene.without_id("ghost", 0, hours=3, reason="ghost")
-    admin = AdminClient({"bootstrap.servers": scene.running.bootstrap})
-    for deleted in admin.delete_records([TopicPartition("ghost", 0, OFFSET_END)]).values():
-        deleted.result(_TIMEOUT_S)
+    delete_records(scene.running.bootstrap, "ghost", OFFSET_END)
     scene.service("after-ghost").transaction({("ghost", 0): range(90, 93)}, timestamp=scene.hours_ago(1))
 
 

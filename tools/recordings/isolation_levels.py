@@ -15,9 +15,10 @@ from typing import Any
 from tools.broker import cluster
 from tools.oracle import Oracle
 
+from .cluster_clients import copy_logs
 from .errors import RecordingError
 from .isolation_workload import REPLICATED, SINGLE, IsolationWorkload
-from .read_committed import CHECKPOINTS, copy_partitions
+from .read_committed import CHECKPOINTS
 from .read_committed_workload import CONFIG
 
 RELEASES = ("2.8.2", "3.9.1", "4.4.0")
@@ -47,7 +48,7 @@ def _record(release: str, folder: Path, cache: Path | None) -> None:
         for node, names in sorted(topics.items(), reverse=True):
             running.stop_node(node)
             checkpoints = (*CHECKPOINTS, "cleaner-offset-checkpoint")
-            copy_partitions(running.log_dirs[node], folder / f"node-{node}", names, checkpoints)
+            copy_logs(running.log_dirs[node], folder / f"node-{node}", names, *checkpoints)
     (folder / "consumed.json").write_text(json.dumps(consumed, indent=1) + "\n")
 
 

@@ -5,18 +5,14 @@ data that compaction left of an aborted one, records that are sent again, and lo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from collections.abc import Mapping
 
 from tools.broker import RunningCluster
-from tools.polling import until
 
 from .clients import Service
+from .cluster_clients import await_in_sync, await_leader, place_topics
 from .raw_client import RawCluster, RawProducer
-from .read_committed_workload import ROLLED, TIMEOUT_S, TOPICS, Workload, expect
+from .read_committed_workload import ROLLED, TOPICS, Workload, expect
 
 #: Of the segments of `borders`, which real time ends.
 _BORDER_MS = 1000
@@ -36,12 +32,9 @@ class IsolationWorkload(Workload):
     """What clients do with a cluster of three nodes, of which the first is `log_dir`'s."""
 
     def create(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        placed = [(name, [1], config) for name, config in SINGLE.items()]
-        placed += [(name, [1, 2], config) for name, config in REPLICATED.items()]
-        topics = [NewTopic(name, 1, replica_assignment=[nodes], config=dict(config)) for name, nodes, config in placed]
-        for created in admin.create_topics(topics).values():
-            created.result(TIMEOUT_S)
+        placed = {name: ((1,), config) for name, config in SINGLE.items()}
+        replicated = {name: ((1, 2), config) for name, config in REPLICATED.items()}
+        place_topics(self.bootstrap, {**placed, **replicated})
 
     def act(self) -> None:
         with RawCluster(self.bootstrap) as wire:
@@ -69,13 +62,13 @@ class IsolationWorkload(Workload):
             early.transaction({(topic, 0): range(13, 15)}, timestamp=self.step(), committed=False)
         running.kill_node(1)
         running.start_node(2)
-        self._await(lambda partition: partition.leader == 2, "an unclean election")
+        await_leader(self.bootstrap, REPLICATED, 2)
         late = Service(self.bootstrap, "zoo-late")
         for topic in REPLICATED:
             late.transaction({(topic, 0): range(20, 22)}, timestamp=self.now, committed=False)
             late.transaction({(topic, 0): range(22, 27)}, timestamp=self.step())
         running.start_node(1)
-        self._await(lambda partition: len(partition.isrs) == 2, "replicas in sync")
+        await_in_sync(self.bootstrap, REPLICATED, 2)
 
     def retried(self, wire: RawCluster) -> None:
         """The same records again: without an id twice, by the same sequence numbers once, by another id twice; and
@@ -140,15 +133,6 @@ class IsolationWorkload(Workload):
         """A batch, and the retry of it, which is not written."""
         first = self._raw(wire, "retried", producer, 0, count)
         expect(self._raw(wire, "retried", producer, 0, count), first)
-
-    def _await(self, wanted: Callable[[Any], bool], what: str) -> None:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-
-        def there() -> bool:
-            topics = admin.list_topics(timeout=TIMEOUT_S).topics
-            return all(wanted(topics[name].partitions[0]) for name in REPLICATED)
-
-        until(there, what, seconds=TIMEOUT_S)
 
 
 def _clock() -> int:

@@ -6,33 +6,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import (
-    TIMESTAMP_LOG_APPEND_TIME,
-    TIMESTAMP_NOT_AVAILABLE,
-    KafkaError,
-    Message,
-    Producer,
-    TopicPartition,
-)
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
 
-from .clients import consume, consumer
-from .errors import RecordingError
+from .cluster_clients import Item, producer_of, read, write
 
 TIMEOUT_S = 30.0
 #: Releases for which librdkafka writes message sets of a magic: the broker is taken for one of them.
 OLD_BROKER = {0: "0.9.0.1", 1: "0.10.0.0"}
 
 _TIMESTAMP_TYPES = {TIMESTAMP_NOT_AVAILABLE: "NoTimestampType", TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime"}
-
-#: key, value, timestamp (epoch milliseconds)
-Item = tuple[bytes | None, bytes | None, int]
 
 
 def items(first: int, count: int, timestamp: int, *, keys: int | None = None) -> list[Item]:
@@ -62,25 +44,12 @@ def produce(
         magic: 2, or 0 or 1 for a message set as an old client writes it.
     """
     config: dict[str, Any] = {
-        "bootstrap.servers": bootstrap,
         "compression.type": codec,
         "linger.ms": 1000,  # all that is given goes into one batch: flush() does not wait
-        "log_level": 2,
     }
     if magic in OLD_BROKER:
         config |= {"api.version.request": False, "broker.version.fallback": OLD_BROKER[magic]}
-    undelivered: list[KafkaError] = []
-
-    def delivered(error: KafkaError | None, _: Message) -> None:
-        if error is not None:
-            undelivered.append(error)
-
-    producer = Producer(config)
-    for key, value, timestamp in written:
-        producer.produce(topic, value, key=key, partition=partition, on_delivery=delivered, timestamp=timestamp)
-    left = producer.flush(TIMEOUT_S)
-    if left or undelivered:
-        raise RecordingError(f"{topic}: {left} records are not written; {undelivered}")
+    write(producer_of(bootstrap, config), topic, written, partition=partition)
 
 
 def read_all(bootstrap: str, topic: str, partition: int) -> list[dict[str, Any]]:
@@ -89,36 +58,19 @@ def read_all(bootstrap: str, topic: str, partition: int) -> list[dict[str, Any]]
     Args:
         partition: number. It is read from its beginning to its end.
     """
-    reader = consumer(bootstrap, "truth", "read_uncommitted")
     found: list[dict[str, Any]] = []
-    try:
-        reader.assign([TopicPartition(topic, partition, 0)])
-        for message in consume(reader, [(topic, partition)]):
-            kind, timestamp = message.timestamp()
-            found.append(
-                {
-                    "offset": message.offset(),
-                    "timestamp": -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
-                    "timestamp_type": _TIMESTAMP_TYPES.get(kind, "CreateTime"),
-                    "key": _text(message.key()),
-                    "value": _text(message.value()),
-                }
-            )
-    finally:
-        reader.close()
+    for message in read(bootstrap, [(topic, partition)], "truth", "read_uncommitted"):
+        kind, timestamp = message.timestamp()
+        found.append(
+            {
+                "offset": message.offset(),
+                "timestamp": -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+                "timestamp_type": _TIMESTAMP_TYPES.get(kind, "CreateTime"),
+                "key": _text(message.key()),
+                "value": _text(message.value()),
+            }
+        )
     return found
-
-
-def set_topic_config(bootstrap: str, topic: str, name: str, value: str) -> None:
-    """Sets one property of a topic, and waits until the broker has confirmed it.
-
-    Args:
-        name, value: of the property.
-    """
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # kept until the answer is there
-    admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_S)
 
 
 def last_magic(partition: Path) -> int:

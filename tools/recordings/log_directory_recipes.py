@@ -12,7 +12,8 @@ from tools.broker import RunningCluster
 from tools.polling import until
 
 from . import clients as applications
-from .log_directory_clients import OLD_BROKER, TIMEOUT_S, items, last_magic, produce, set_topic_config
+from .cluster_clients import set_topic_config
+from .log_directory_clients import OLD_BROKER, TIMEOUT_S, items, last_magic, produce
 
 #: Small index files: the copy of a running broker has them at full size.
 SMALL: Mapping[str, object] = {

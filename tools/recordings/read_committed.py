@@ -8,8 +8,6 @@ stable offsets and what a read_committed consumer got.
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from tools.broker import RunningCluster, cluster
 from . import clients
 from . import read_committed_recovery as recovery
 from . import read_committed_workload as workload
+from .cluster_clients import copy_logs
 from .raw_client import RawCluster
 
 _MADE_UP = [f"made-up-{seed}" for seed in range(3)]
@@ -35,14 +34,14 @@ def record(folder: Path, cache: Path | None = None) -> None:
         clients.create_topics(running.bootstrap, dict.fromkeys(_MADE_UP, 1), replicas=1, config={})
         consumed["stopped"] = _consumed(running, list(workload.TOPICS))
         running.stop_node(1)
-        copy_partitions(running.log_dirs[1], folder / "stopped", list(workload.TOPICS))
+        copy_logs(running.log_dirs[1], folder / "stopped", workload.TOPICS, *CHECKPOINTS)
         recovery.forget(running.log_dirs[1], [f"{topic}-0" for topic in _RECOVERED])
         for seed, topic in enumerate(_MADE_UP):
             recovery.write_log(running.log_dirs[1] / f"{topic}-0", recovery.made_up(seed, load.now))
         running.start_node(1)
         consumed["recovered"] = _consumed(running, _RECOVERED)
         running.stop_node(1)
-        copy_partitions(running.log_dirs[1], folder / "recovered", _RECOVERED)
+        copy_logs(running.log_dirs[1], folder / "recovered", _RECOVERED, *CHECKPOINTS)
     (folder / "consumed.json").write_text(json.dumps(consumed, indent=1) + "\n")
 
 
@@ -53,13 +52,3 @@ def _consumed(running: RunningCluster, topics: list[str]) -> dict[str, Any]:
         "last_stable_offset": workload.stable_offsets(running.bootstrap, topics),
         "records": workload.committed(running.bootstrap, topics),
     }
-
-
-def copy_partitions(log_dir: Path, to: Path, topics: Iterable[str], checkpoints: Iterable[str] = CHECKPOINTS) -> None:
-    """Copies partition 0 of the topics, without offset and time indexes, and the broker's checkpoints."""
-    to.mkdir(parents=True)
-    for name in checkpoints:
-        shutil.copy(log_dir / name, to / name)
-    for topic in topics:
-        ignored = shutil.ignore_patterns("*.index", "*.timeindex", "*.deleted")
-        shutil.copytree(log_dir / f"{topic}-0", to / f"{topic}-0", ignore=ignored)

@@ -10,17 +10,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-
 from kafkawire import logdir
 from kafkawire.records import Batch
 from tools.polling import until
 
 from . import clients
 from .clients import Service
+from .cluster_clients import delete_records, end_of, orders, producer_of, read, write
 from .errors import RecordingError
-from .raw_client import TRANSIENT, RawCluster, RawProducer
+from .raw_client import RawCluster, RawProducer
 
 SEGMENT_MS = 10_000
 STEP_MS = 20_000
@@ -96,8 +94,8 @@ class Workload:
     def mixed(self, wire: RawCluster) -> None:
         """Commits, aborts, empty transactions, interleaved producers, and segments that end within transactions."""
         one, two = Service(self.bootstrap, "zoo-mixed-1"), Service(self.bootstrap, "zoo-mixed-2", codec="lz4")
-        idempotent = _producer(self.bootstrap, {"enable.idempotence": True})
-        plain = _producer(self.bootstrap, {})
+        idempotent = producer_of(self.bootstrap, {"enable.idempotence": True})
+        plain = producer_of(self.bootstrap, {})
         one.transaction({("mixed", 0): range(3)}, timestamp=self.now)
         one.transaction({("mixed", 0): range(3, 5)}, timestamp=self.now, committed=False)
         for committed in (True, False):
@@ -105,8 +103,8 @@ class Workload:
             two.begin()
             one.send("mixed", 0, range(10, 12), timestamp=self.now)
             two.send("mixed", 0, range(20, 23), timestamp=self.step())
-            _send(idempotent, "mixed", range(30, 32), self.now)
-            _send(plain, "mixed", range(40, 41), self.now)
+            write(idempotent, "mixed", orders(range(30, 32), self.now))
+            write(plain, "mixed", orders(range(40, 41), self.now))
             one.send("mixed", 0, range(12, 13), timestamp=self.step())
             two.end(committed=not committed)
             two.transaction({("mixed", 0): range(23, 25)}, timestamp=self.step(), committed=False)
@@ -116,7 +114,7 @@ class Workload:
             wire.add_partitions(empty, {"mixed": [0]})
             expect(wire.end(empty, committed=committed), 0)
             self._wait_ended(wire, empty, "mixed")
-        _send(idempotent, "mixed", range(32, 35), self.step())
+        write(idempotent, "mixed", orders(range(32, 35), self.step()))
 
     def hanging(self, wire: RawCluster) -> None:
         """A transaction that is never ended, with ended ones before and after it."""
@@ -163,14 +161,14 @@ class Workload:
     def compacted(self) -> None:
         """Keys that are written over, by producers that come again and by some that do not, cleaned twice."""
         services = [Service(self.bootstrap, f"zoo-compacted-{i}") for i in range(3)]
-        idempotent = _producer(self.bootstrap, {"enable.idempotence": True})
+        idempotent = producer_of(self.bootstrap, {"enable.idempotence": True})
         for cleaning in range(2):
             for i, service in enumerate(services[cleaning:]):
                 writes = {("compacted", 0): range(i, i + 3)}
                 service.transaction(writes, timestamp=self.now)
                 service.transaction(writes, timestamp=self.step(), committed=False)
                 service.transaction(writes, timestamp=self.now)
-            _send(idempotent, "compacted", range(2, 4), self.now)
+            write(idempotent, "compacted", orders(range(2, 4), self.now))
             services[2].transaction({("compacted", 0): range(2)}, timestamp=self.step())
             self._wait_cleaned(cleaning)
         services[2].transaction({("compacted", 0): range(8, 9)}, timestamp=self.step(), committed=False)
@@ -184,10 +182,7 @@ class Workload:
         services[1].transaction({("deleted", 0): range(20, 24)}, timestamp=self.step())
         services[1].begin()
         services[1].send("deleted", 0, range(24, 26), timestamp=self.now)
-        end = _end(self.bootstrap, "deleted")
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        for answer in admin.delete_records([TopicPartition("deleted", 0, end - 3)]).values():
-            answer.result(TIMEOUT_S)
+        delete_records(self.bootstrap, "deleted", end_of(self.bootstrap, "deleted", "read_uncommitted") - 3)
         services[1].send("deleted", 0, range(26, 28), timestamp=self.step())
         services[1].end(committed=False)
         services[1].transaction({("deleted", 0): range(28, 30)}, timestamp=self.now)
@@ -231,50 +226,16 @@ class Workload:
 
 def committed(bootstrap: str, topics: Sequence[str]) -> dict[str, list[list[Any]]]:
     """What a read_committed consumer gets: {topic: [[offset, key, value], ...]}, as text, of partition 0 of each."""
-    reader = clients.consumer(bootstrap, "zoo-reader")
     got: dict[str, list[list[Any]]] = {topic: [] for topic in topics}
-    try:
-        # All at once: at each partition's end a fetch waits for more.
-        reader.assign([TopicPartition(topic, 0, 0) for topic in topics])
-        for message in clients.consume(reader, [(topic, 0) for topic in topics]):
-            got[str(message.topic())].append([message.offset(), _text(message.key()), _text(message.value())])
-    finally:
-        reader.close()
+    # All at once: at each partition's end a fetch waits for more.
+    for message in read(bootstrap, [(topic, 0) for topic in topics], "zoo-reader", "read_committed"):
+        got[str(message.topic())].append([message.offset(), _text(message.key()), _text(message.value())])
     return got
 
 
 def stable_offsets(bootstrap: str, topics: Sequence[str]) -> dict[str, int]:
     """The last stable offset of partition 0 of each topic, from the broker (ListOffsets, read_committed)."""
-    return {topic: _end(bootstrap, topic, "read_committed") for topic in topics}
-
-
-def _producer(bootstrap: str, config: Mapping[str, Any]) -> Producer:
-    return Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 2, **config})
-
-
-def _send(producer: Producer, topic: str, numbers: range, timestamp: int) -> None:
-    for number in numbers:
-        producer.produce(topic, clients.order(number), key=str(number), partition=0, timestamp=timestamp)
-    if producer.flush(TIMEOUT_S):
-        raise RecordingError(f"records for {topic} are not written")
-
-
-def _end(bootstrap: str, topic: str, isolation: str = "read_uncommitted") -> int:
-    reader = clients.consumer(bootstrap, "zoo-reader", isolation)
-
-    def asked() -> int | None:
-        try:
-            end: int = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=TIMEOUT_S)[1]
-        except KafkaException as error:
-            if error.args[0].code() in TRANSIENT:
-                return None
-            raise
-        return end
-
-    try:
-        return until(asked, f"the end of {topic}", seconds=TIMEOUT_S)
-    finally:
-        reader.close()
+    return {topic: end_of(bootstrap, topic, "read_committed") for topic in topics}
 
 
 def _ends_with_marker(path: str, producer_id: int) -> bool:

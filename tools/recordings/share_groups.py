@@ -17,13 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-
 from tools.broker import RunningCluster, cluster, jars
 from tools.broker.jars import BROKER_VERSION
 
 from . import clients
+from .cluster_clients import Item, admin_of, copy_log_directory, delete_records, producer_of, write
 from .errors import RecordingError
 
 NAME = "share-groups"
@@ -85,7 +83,7 @@ def make(
         with run.holding():
             time.sleep(2)
             for number in (1, 2):
-                _copy(running.log_dirs[number], folder / f"node-{number}")
+                copy_log_directory(running.log_dirs[number], folder / f"node-{number}")
         truth["deliveries"] = run.deliveries()
     shutil.rmtree(told)
     shutil.rmtree(folder / "classes")
@@ -102,7 +100,6 @@ class ShareRun:
 
     def __init__(self, running: RunningCluster, told: Path, libraries: Path, classes: Path) -> None:
         self._running, self._told, self._libraries, self._classes = running, told, libraries, classes
-        self._admin = AdminClient({"bootstrap.servers": running.bootstrap})
         self._files: list[tuple[Path, str, str, str]] = []
         classes.mkdir()
         subprocess.run(["javac", "-cp", f"{libraries}/*", "-d", str(classes), str(_SOURCE)], check=True)
@@ -140,7 +137,7 @@ class ShareRun:
         self._transactions()
         self.read("run", BOOKKEEPERS, "ledger", seconds=4)
         self.read("expire", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
-        self._admin.delete_records([TopicPartition("trimmed", 0, 14)])[TopicPartition("trimmed", 0)].result(_SECONDS)
+        delete_records(self._running.bootstrap, "trimmed", 14)
         self.read("run", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
         self.delete("gone")
         self._running.restart_node(2)
@@ -189,19 +186,9 @@ class ShareRun:
 
     def produce(self, topic: str, partition: int, keys: list[str]) -> None:
         """Writes a record for each key, which says what becomes of it."""
-        failed: list[str] = []
-        settings = {"bootstrap.servers": self._running.bootstrap, "batch.num.messages": 7, "linger.ms": 20}
-        producer = Producer({**settings, "acks": "all"})
-        for number, key in enumerate(keys):
-            producer.produce(
-                topic,
-                clients.order(number),
-                key=f"{key}:{number}",
-                partition=partition,
-                on_delivery=lambda error, _: failed.append(str(error)) if error is not None else None,
-            )
-        if producer.flush(_SECONDS) or failed:
-            raise RecordingError(f"{topic}-{partition}: not written: {failed[:1]}")
+        producer = producer_of(self._running.bootstrap, {"batch.num.messages": 7, "linger.ms": 20, "acks": "all"})
+        items: list[Item] = [(f"{key}:{number}", clients.order(number), 0) for number, key in enumerate(keys)]
+        write(producer, topic, items, partition=partition)
 
     def read(self, mode: str, group: str, topic: str, *, seconds: int) -> None:
         """Runs a consumer until it ends (`ShareFates.java`)."""
@@ -222,7 +209,8 @@ class ShareRun:
 
     def delete(self, topic: str) -> None:
         """Removes a topic."""
-        self._admin.delete_topics([topic])[topic].result(_SECONDS)
+        admin = admin_of(self._running.bootstrap)
+        admin.delete_topics([topic])[topic].result(_SECONDS)
 
     def reset(self, group: str, topic: str, partition: int, offset: int) -> None:
         """Sets the offset of a group without members, as kafka-share-groups.sh does (AlterShareGroupOffsets)."""
@@ -234,8 +222,3 @@ class ShareRun:
     def _program(self) -> list[str]:
         place = f"{self._classes}:{self._libraries}/*"
         return [jars.java(), "-XX:TieredStopAtLevel=1", "-cp", place, "ShareFates", self._running.bootstrap]
-
-
-def _copy(log_dir: Path, to: Path) -> None:
-    """A log directory without indexes and what the cleaner removes."""
-    shutil.copytree(log_dir, to, ignore=shutil.ignore_patterns("*.index", "*.timeindex", ".lock", "*.deleted"))

@@ -11,8 +11,6 @@ import shutil
 import time
 from pathlib import Path
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
-
 from kafkawire import logdir
 from kafkawire.messages import ShareUpdateKey, ShareUpdateValue
 from kafkawire.messages.share_update_value import StateBatch
@@ -23,6 +21,7 @@ from tools.broker import RunningCluster, cluster, jars
 from tools.broker.jars import BROKER_VERSION
 
 from . import clients, share_groups
+from .cluster_clients import copy_log_directory, producer_of, read, write
 from .share_groups import ShareRun
 from .share_truth import Compared, compare
 
@@ -54,7 +53,7 @@ def record(folder: Path, records: int = 120, *, prune_ms: int = 3_600_000) -> Co
         _workload(running, run, records)
         deliveries = run.deliveries()
         for number in (1, 2):
-            share_groups._copy(running.log_dirs[number], folder / f"node-{number}")
+            copy_log_directory(running.log_dirs[number], folder / f"node-{number}")
     shutil.rmtree(told)
     shutil.rmtree(folder / "classes")
     (folder / "truth.json").write_text(json.dumps({"limit": _LIMIT, "deliveries": deliveries}) + "\n")
@@ -104,14 +103,8 @@ def _workload(running: RunningCluster, run: ShareRun, records: int) -> None:
 
 def _copy_again(bootstrap: str, topic: str) -> None:
     """Writes the first copy in a dead-letter topic once more, as a tool that mirrors topics may."""
-    given = {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False}
-    consumer = Consumer(given)
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found: Message | None = None
-    while found is None or found.error() is not None:
-        found = consumer.poll(_SECONDS)
-    consumer.close()
-    producer = Producer({"bootstrap.servers": bootstrap})
+    found, *_ = read(bootstrap, [(topic, 0)], "reader", "read_uncommitted")
+    producer = producer_of(bootstrap, {})
     producer.produce(topic, found.value(), key=found.key(), headers=found.headers(), partition=0)
     assert not producer.flush(_SECONDS)
 
@@ -125,13 +118,7 @@ def _write_of_gone(running: RunningCluster, run: ShareRun) -> None:
     key = ShareUpdateKey(group_id=source.key.group, topic_id=source.key.topic_id, partition=source.key.partition)
     value = ShareUpdateValue(leader_epoch=0, start_offset=0, state_batches=(StateBatch(0, 4, 2, 1),))
     # Brokers let none but an administrator's client write into their own topics.
-    producer = Producer({"bootstrap.servers": running.bootstrap, "client.id": "__admin_client"})
-    producer.produce(
-        STATE_TOPIC,
-        value.encode_prefixed(0),
-        key=b"\0\1" + key.encode(0),
-        partition=source.number,
-        timestamp=int(time.time() * 1000) + _LATER_MS,
-    )
-    assert not producer.flush(_SECONDS)
+    producer = producer_of(running.bootstrap, {"client.id": "__admin_client"})
+    later = int(time.time() * 1000) + _LATER_MS
+    write(producer, STATE_TOPIC, [(b"\0\1" + key.encode(0), value.encode_prefixed(0), later)], partition=source.number)
     assert TopicNames.of(replicas).name(source.key.topic_id) == "gone"

@@ -14,13 +14,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_END, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
-
 from tools.broker import RunningCluster, cluster, jars
 from tools.polling import until
 
 from . import clients
+from .cluster_clients import await_in_sync, await_leader, delete_records, place_topics, read
 from .log_directories import copy_log_directory
 from .log_directory_recipes import SMALL
 
@@ -61,29 +59,27 @@ def record(folder: Path, cache: Path | None = None) -> None:
         "rsm.config.dir": str(tier),
     }
     with cluster(3, version=VERSION, config=config, cache=cache) as running:
-        admin = AdminClient({"bootstrap.servers": running.bootstrap})
-        topic = NewTopic(TOPIC, 1, replica_assignment=[[1, 2]], config=_TOPIC_CONFIG)
-        admin.create_topics([topic])[TOPIC].result(_SECONDS)
+        place_topics(running.bootstrap, {TOPIC: ((1, 2), _TOPIC_CONFIG)})
         service = clients.Service(running.bootstrap, "tiered-service")
         _write(service, range(6))
         _await_tier(running, tier)
-        admin.delete_records([TopicPartition(TOPIC, 0, 9)])[TopicPartition(TOPIC, 0)].result(_SECONDS)
+        delete_records(running.bootstrap, TOPIC, 9)
         # Leader 2, whose segments have other borders.
         running.stop_node(1)
         _write(service, range(6, 10))
         running.start_node(1)
-        _await_in_sync(admin, 2)
+        await_in_sync(running.bootstrap, [TOPIC], 2)
         # Leader 1 alone: what it writes now and copies to the tier is lost to node 2.
         running.stop_node(2)
         _write(service, range(10, 14))
         _await_tier(running, tier)
         running.kill_node(1)
         running.start_node(2)
-        until(lambda: _leader(admin) == 2 or None, "an unclean election", seconds=_SECONDS)
+        await_leader(running.bootstrap, [TOPIC], 2)
         after = clients.Service(running.bootstrap, "another-service")
         _write(after, range(20, 26))
         running.start_node(1)
-        _await_in_sync(admin, 2)
+        await_in_sync(running.bootstrap, [TOPIC], 2)
         _await_tier(running, tier)
         after.begin()
         after.send(TOPIC, 0, range(300, 302), timestamp=_now())
@@ -129,26 +125,8 @@ def _await_tier(running: RunningCluster, tier: Path) -> None:
     until(few, "copies in the tier", seconds=_SECONDS)
 
 
-def _leader(admin: AdminClient) -> int:
-    return int(admin.list_topics(TOPIC, timeout=_SECONDS).topics[TOPIC].partitions[0].leader)
-
-
-def _await_in_sync(admin: AdminClient, count: int) -> None:
-    def in_sync() -> bool | None:
-        return len(admin.list_topics(TOPIC, timeout=_SECONDS).topics[TOPIC].partitions[0].isrs) >= count or None
-
-    until(in_sync, "replicas in sync", seconds=_SECONDS)
-
-
 def _consumed(running: RunningCluster, isolation: str) -> list[dict[str, Any]]:
-    reader = clients.consumer(running.bootstrap, f"{TOPIC}-{isolation}", isolation)
-    try:
-        low, high = reader.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=_SECONDS)
-        assert OFFSET_END < 0 <= low < high
-        reader.assign([TopicPartition(TOPIC, 0, low)])
-        return [
-            {"offset": m.offset(), "key": (m.key() or b"").decode(), "value": (m.value() or b"").decode()}
-            for m in clients.consume(reader, [(TOPIC, 0)])
-        ]
-    finally:
-        reader.close()
+    return [
+        {"offset": m.offset(), "key": (m.key() or b"").decode(), "value": (m.value() or b"").decode()}
+        for m in read(running.bootstrap, [(TOPIC, 0)], f"{TOPIC}-{isolation}", isolation)
+    ]

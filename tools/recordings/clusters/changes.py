@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-
 from kafkawire.messages import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
@@ -17,6 +15,7 @@ from kafkawire.messages.update_features_request import FeatureUpdateKey
 from tools.broker import RunningCluster
 from tools.broker.node import BrokerNode
 from tools.polling import until
+from tools.recordings.cluster_clients import set_broker_config
 from tools.recordings.errors import RecordingError
 from tools.recordings.raw_client import RawCluster
 from tools.recordings.transaction_recipes import expect
@@ -76,9 +75,5 @@ def _on_the_way(node: BrokerNode, count: int) -> bool:
 
 
 def _throttle(running: RunningCluster, bytes_a_second: int) -> None:
-    admin = AdminClient({"bootstrap.servers": running.bootstrap})
     for node in running.nodes:
-        entry = ConfigEntry(_THROTTLE, str(bytes_a_second), incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.BROKER, str(node.node_id), incremental_configs=[entry])
-        for changed in admin.incremental_alter_configs([resource]).values():
-            changed.result(_SECONDS)
+        set_broker_config(running.bootstrap, node.node_id, _THROTTLE, str(bytes_a_second))

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
-
 from tools.polling import until
-from tools.recordings import clients
+from tools.recordings.cluster_clients import end_of
 from tools.recordings.frameworks import Framework, mirror_maker, streams
 from tools.recordings.frameworks.processes import SOURCE
 
@@ -38,10 +36,8 @@ class EventTime:
 
     def wait(self) -> None:
         """Until something that is committed is in all that they write to."""
-        reader = clients.consumer(self._bootstrap, "event-time")
         for topic in WRITTEN:
-            until(partial(_is_written, reader, topic), f"records in {topic}", seconds=_SECONDS)
-        reader.close()
+            until(partial(_is_written, self._bootstrap, topic), f"records in {topic}", seconds=_SECONDS)
 
     def stop(self) -> None:
         """Ends both cleanly."""
@@ -49,11 +45,8 @@ class EventTime:
             process.stop()
 
 
-def _is_written(reader: Consumer, topic: str) -> bool:
-    if topic not in reader.list_topics(timeout=_SECONDS).topics:
-        return False
-    watermarks = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=_SECONDS)
-    return watermarks is not None and watermarks[1] > 1
+def _is_written(bootstrap: str, topic: str) -> bool:
+    return end_of(bootstrap, topic, "read_committed") > 1
 
 
 @contextlib.contextmanager

@@ -6,10 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from confluent_kafka import TopicPartition
-
 from tools.broker import RunningCluster
 from tools.recordings import broker_answers, clients
+from tools.recordings.cluster_clients import read
 from tools.recordings.raw_client import RawCluster
 from tools.recordings.transaction_recipes import TransactionScene
 
@@ -17,7 +16,6 @@ from .configurations import Configuration
 from .workload import INTERNAL_PARTITIONS, topics_of
 
 LEVELS = ("read_committed", "read_uncommitted")
-_SECONDS = 60.0
 
 
 def asked(configuration: Configuration, running: RunningCluster, scene: TransactionScene) -> dict[str, Any]:
@@ -82,17 +80,8 @@ def _case(case: Any, answers: broker_answers.Truth) -> dict[str, Any]:
 def consumed(bootstrap: str, places: Sequence[tuple[str, int]], level: str) -> dict[str, list[int]]:
     """The offsets of the records that a consumer (librdkafka) gets, by topic-partition."""
     got: dict[str, list[int]] = {f"{topic}-{partition}": [] for topic, partition in places}
-    reader = clients.consumer(bootstrap, f"truth-{level}", level)
-    try:
-        starts = [
-            TopicPartition(*place, reader.get_watermark_offsets(TopicPartition(*place), timeout=_SECONDS)[0])
-            for place in places
-        ]
-        reader.assign(starts)
-        for message in clients.consume(reader, places):
-            got[f"{message.topic()}-{message.partition()}"].append(int(message.offset() or 0))
-    finally:
-        reader.close()
+    for message in read(bootstrap, places, f"truth-{level}", level):
+        got[f"{message.topic()}-{message.partition()}"].append(int(message.offset() or 0))
     return got
 
 

@@ -6,13 +6,11 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from confluent_kafka import Producer
-
 from tools.broker import RunningCluster
 from tools.oracle import Oracle
 from tools.polling import until
 from tools.recordings import clients
-from tools.recordings.errors import RecordingError
+from tools.recordings.cluster_clients import orders, producer_of, write
 from tools.recordings.raw_client import RawCluster
 from tools.recordings.transaction_recipes import HOUR, MINUTE, TransactionScene
 
@@ -124,12 +122,7 @@ class Workload:
 
     def _plain(self) -> None:
         for config in ({}, {"enable.idempotence": True}):
-            producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 2, **config})
-            for number in range(4):
-                then = self.scene.hours_ago(4)
-                producer.produce("plain", clients.order(number), key=str(number), partition=0, timestamp=then)
-            if producer.flush(_SECONDS):
-                raise RecordingError("records of no transaction are not written")
+            write(producer_of(self.bootstrap, config), "plain", orders(range(4), self.scene.hours_ago(4)))
 
     def _hangs(self) -> None:
         """A partition for each way to hang."""
