@@ -148,3 +148,48 @@ def test_a_topic_that_is_created_again_while_a_run_reads_it_is_no_row_of_the_tab
     assert (values(table), table.progress()) == ([], None)
     append(table, log)
     assert values(table) == sorted(one.value for one in log.records)
+
+
+def test_what_an_election_cuts_off_while_a_run_reads_it_is_no_row_of_the_table(
+    table: FilesTable, log: GrowingLog
+) -> None:
+    """Headers had been read, and a leader that has other records at these offsets is elected before these are: the
+    first batch of the segment is still the same. The run fails; the next one reads what the leader has."""
+    while log.end < 40:
+        log.append()
+    first, end = log.records[0], log.end
+    append_rows = table.append
+
+    def changed(rows: DataFrame, progress: Progress) -> None:
+        while log.end == end:
+            log.elect()
+        while log.end <= end:
+            log.append()
+        append_rows(rows, progress)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(table, "append", changed)
+        with pytest.raises(SparkError, match="t-0 changed while it was read"):
+            append(table, log)
+    assert log.records[0] == first
+    assert (values(table), table.progress()) == ([], None)
+    append(table, log)
+    assert values(table) == sorted(one.value for one in log.records)
+
+
+def test_an_election_that_cuts_off_nothing_of_what_a_run_reads_changes_nothing(
+    table: FilesTable, log: GrowingLog
+) -> None:
+    expected = [one.value for one in log.records]
+    append_rows = table.append
+
+    def changed(rows: DataFrame, progress: Progress) -> None:
+        log.epochs.append((7, log.end))
+        log._write_epochs()
+        log.append()
+        append_rows(rows, progress)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(table, "append", changed)
+        assert append(table, log).held == ()
+    assert values(table) == sorted(expected)

@@ -19,6 +19,7 @@ from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import Batches, records
+from kafkawire.spark.sources.log_points import Header, header_of
 
 #: Reason of damage in records whose batch has the right checksum.
 BAD_RECORDS = "bad_records"
@@ -30,7 +31,7 @@ class Scanned(NamedTuple):
     """A part of a segment.
 
     Attributes:
-        stop: the position after its last batch; 0 without a batch.
+        stop: the position after its last batch; 0 without a batch. `last`: that batch.
         base: the offset at which the segment begins, of the first part of a segment where a cleaner has been: where
             offsets are missing before it, a segment may be missing.
         ongoing: the transactions that were open there, by the segment's snapshot; None: there is none.
@@ -42,6 +43,7 @@ class Scanned(NamedTuple):
     base: int = -1
     ongoing: dict[int, int] | None = None
     epochs: tuple[tuple[int, int], ...] = ()
+    last: Header | None = None
 
 
 class Decided(NamedTuple):
@@ -80,6 +82,7 @@ def scan_part(
         OSError: the file cannot be read.
     """
     scan, stop = TransactionScan(cleaned=cleaned), 0
+    final: Header | None = None
     epochs: list[tuple[int, int]] = []
     most = np.iinfo(np.int64).max if limit is None else limit
     for found in pieces(file, start, end):
@@ -97,7 +100,7 @@ def scan_part(
             broken = _broken(batch) if decode else None
             if broken is None:
                 scan.add_old(batch)
-                stop = batch.position + batch.size
+                stop, final = batch.position + batch.size, header_of(batch)
         else:
             wanted = (found.last_offset >= first) & (found.base_offset < most)
             chosen = found if wanted.all() else found.where(wanted)
@@ -109,13 +112,13 @@ def scan_part(
                 changes = np.flatnonzero(np.diff(chosen.leader_epoch, prepend=epochs[-1][0] if epochs else _NONE))
                 found_at = zip(chosen.leader_epoch[changes].tolist(), chosen.base_offset[changes].tolist(), strict=True)
                 epochs += found_at
-                stop = int(chosen.position[-1] + chosen.size[-1])
+                stop, final = int(chosen.position[-1] + chosen.size[-1]), header_of(chosen, -1)
         if broken is not None:
             scan.damage(f"{file.path}: at byte {broken.position}: {broken.reason}: {broken.detail}")
             break
     if start or (file.offset or 0) > cleaned.to or not cleaned.to:
-        return Scanned(scan, stop, epochs=tuple(epochs))
-    return Scanned(scan, stop, file.offset or 0, ongoing_in(file.beside("snapshot")), tuple(epochs))
+        return Scanned(scan, stop, epochs=tuple(epochs), last=final)
+    return Scanned(scan, stop, file.offset or 0, ongoing_in(file.beside("snapshot")), tuple(epochs), final)
 
 
 def _broken(batch: Batch) -> Damage | None:

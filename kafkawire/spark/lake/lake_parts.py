@@ -29,7 +29,7 @@ from kafkawire.spark.listing.fleet_listing import as_batches
 from kafkawire.spark.listing.tier_listing import once, replica_at, segment_sizes
 from kafkawire.spark.session.task_sizing import MOST_PLANNERS, Rows, by_task
 from kafkawire.spark.sources import segment_columns
-from kafkawire.spark.sources.log_points import Header, LogPoints, anchor_of
+from kafkawire.spark.sources.log_points import NO_EPOCH, Header, LogPoints, anchor_of
 from kafkawire.spark.sources.offset_options import RequestedRange, Subscription
 from kafkawire.spark.sources.segment_parts import SegmentPart
 from kafkawire.spark.sources.segment_positions import Position, divergence
@@ -107,7 +107,8 @@ class _SegmentPart(NamedTuple):
 
     Attributes:
         number, of: which of how many parts of the segment.
-        begin, end: its first byte, and the one after its last, once they are known; `anchor`: the batch there.
+        begin, end: its first byte, and the one after its last, once they are known; `anchor`: the batch at `begin`.
+        last, after: the last batch whose header was read, and the offset after it.
     """
 
     file: LogFile
@@ -117,6 +118,8 @@ class _SegmentPart(NamedTuple):
     begin: int = 0
     end: int | None = None
     anchor: Header | None = None
+    last: Header | None = None
+    after: int = 0
 
 
 class _ViewedPart(NamedTuple):
@@ -169,23 +172,33 @@ def records(parts: DataFrame) -> DataFrame:
             offsets = RequestedRange(row["start"], row["until"])
             item = SegmentPart(part.file, part.begin, part.end, offsets, view=found.view)
             yield from map(reader.projection.batch, reader.batches([item], reader.projection.source))
-            if _is_of_another_log(part):
+            if _was_replaced(part, row["until"]):
                 raise SourceError(f"{row['topic']}-{row['partition']} changed while it was read")
 
     return by_task(parts, read, TABLE_SPARK)
 
 
-def _is_of_another_log(part: _SegmentPart) -> bool:
-    """Whether its headers may have been another topic's than the records: it was deleted and created again between.
-    Cleaning writes batches anew, too, and keeps the topic's id."""
-    if anchor_of(part.file, part.begin) == part.anchor:
+def _was_replaced(part: _SegmentPart, until: int) -> bool:
+    """Whether its headers may have been of other batches than the records: the topic was deleted and created again
+    between, or a leader without them was elected. Truncation cuts off the end of a log: where the last batch is the
+    same, all before are. Cleaning writes batches anew, too, and keeps the topic's id and leader epochs.
+
+    Args:
+        until: offsets below are read.
+    """
+    known = [(part.begin, part.anchor)] + ([] if part.last is None else [(part.last.position, part.last)])
+    if all(anchor_of(part.file, position) == header for position, header in known):
         return False
     try:
         listed = logdir.open(part.file.folder).partitions
     except FileNotFoundError:
         return True  # the topic is deleted, and may have been created again before
     replica = next((one for one in listed if one.path == part.file.folder), None)
-    return replica is None or replica.topic_id is None or str(replica.topic_id) != part.begun.topic_id
+    if replica is None or replica.topic_id is None or str(replica.topic_id) != part.begun.topic_id:
+        return True
+    if part.last is None or part.last.epoch == NO_EPOCH:
+        return True
+    return divergence(replica, Position(min(part.after, until), part.last.epoch), LogPoints()) is not None
 
 
 # Plan ----------------------------------------------------------------------------------------------------------------
@@ -328,13 +341,15 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
         epochs = [(epoch, base) for _, scanned in parts for epoch, base in scanned.epochs if base < found.end]
         epoch = max((epoch for epoch, _ in epochs), default=begun.epoch)
         view = View(outcomes=found.outcomes, isolation_level="read_committed")
-        for part, (scan, stop, *_) in parts:
+        for part, scanned in parts:
+            scan = scanned.scan
             if scan.first is None or scan.end is None or found.end <= begun.start:
                 continue
             if scan.first < found.end and scan.end > begun.start:
                 # Behind the last batch may be damage, or what is being written.
-                payload = pickle.dumps(_ViewedPart(part._replace(end=stop), view.within(scan.first, scan.end)))
-                part_size = stop - part.begin
+                known = part._replace(end=scanned.stop, last=scanned.last, after=scan.end)
+                payload = pickle.dumps(_ViewedPart(known, view.within(scan.first, scan.end)))
+                part_size = scanned.stop - part.begin
                 size += part_size
                 yield (PART, *place, begun.start, found.end, part_size, None, None, None, payload)
         yield (PARTITION, *place, begun.start, found.end, size, held or None, begun.topic_id, epoch, None)

@@ -160,10 +160,10 @@ def anchor_of(file: LogFile, position: int) -> Header | None:
         return None
 
 
-def header_of(item: columns.Batches | Batch) -> Header:
-    """The first of some batches."""
-    at, base, crc = (int(one[0]) for one in _arrays(item, "position", "base_offset", "crc"))
-    return Header(at, base, crc, _epochs(item)[0])
+def header_of(item: columns.Batches | Batch, number: int = 0) -> Header:
+    """One of some batches: the first, or that of a number; -1: the last."""
+    at, base, crc = (int(one[number]) for one in _arrays(item, "position", "base_offset", "crc"))
+    return Header(at, base, crc, _epochs(item)[number])
 
 
 def _epochs(item: columns.Batches | Batch) -> list[int]:

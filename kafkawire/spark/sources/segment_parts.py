@@ -35,7 +35,7 @@ class SegmentPart(NamedTuple):
         live: whether the file may have changed since the plan: then `anchor` is the batch at `start`, where one is.
         epoch: of a live part: batches of a later leader epoch are not read. They were written since the plan, in the
             place of others; the next plan has them.
-        topic_id: of a live part: in its directory when it was planned; None where that had none.
+        topic_id: in its directory when it was planned; None where that had none, and of a part in a store or a tier.
     """
 
     file: LogFile
@@ -85,12 +85,19 @@ def _unchanged(part: SegmentPart, check_crc: bool) -> Iterator[Piece] | None:
     if part.problem is not None:
         return iter((part.problem,))
     items = pieces(part.file, part.start, part.end, check_crc=check_crc)
-    if not part.live:
+    if not part.live and part.topic_id is None:
         return items
     try:
         first = next(items, None)
     except FileNotFoundError:
+        if not part.live:
+            raise
         return None
+    if not part.live:
+        # The file is open now: it is read to its end, whatever happens to its directory from here on.
+        there = Partition((part.file,), BrokerDirectory(part.file.root, part.file))
+        problem = _of_another_topic(part, there, "it was read")
+        return iter((problem,)) if problem is not None else items if first is None else chain((first,), items)
     if part.anchor is not None and _header(first) != part.anchor and anchor_of(part.file, part.start) != part.anchor:
         return None
     return items if first is None else chain((first,), items)
@@ -111,7 +118,8 @@ def _relocated(part: SegmentPart) -> Iterator[SegmentPart]:
         yield part._replace(problem=Damage.unreadable(error))
         return
     replica = next((one for one in listed if one.path == part.file.folder and one.segments), None)
-    problem = _gone(part, low, high) if replica is None else _of_another_topic(part, replica, low, high)
+    read = f"it was read from offset {low} to offset {high}"
+    problem = _gone(part, low, high) if replica is None else _of_another_topic(part, replica, read)
     if replica is None or problem is not None:
         yield part._replace(problem=problem)
         return
@@ -138,12 +146,15 @@ def _gone(part: SegmentPart, low: int, high: int) -> Damage:
     return Damage(0, "out_of_range", detail)
 
 
-def _of_another_topic(part: SegmentPart, replica: Partition, low: int, high: int) -> Damage | None:
-    """The problem of a directory that is not known to be that of the topic which was planned."""
+def _of_another_topic(part: SegmentPart, replica: Partition, read: str) -> Damage | None:
+    """The problem of a directory that is not known to be that of the topic which was planned.
+
+    Args:
+        read: what was to be read of the log.
+    """
     if part.topic_id is None or replica.topic_id == part.topic_id:
         return None
     if replica.topic_id is None:
         return Damage(part.start, "unreadable", f"the directory has no topic id any more; it had {part.topic_id}")
     created = f"the topic {part.topic_id} was deleted, and created again with the id {replica.topic_id}"
-    detail = f"the log was removed before it was read from offset {low} to offset {high}: {created}"
-    return Damage(0, "out_of_range", detail)
+    return Damage(0, "out_of_range", f"the log was removed before {read}: {created}")

@@ -15,6 +15,7 @@ from kafkawire import logdir
 from kafkawire._java_numbers import INT64
 from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile, OutcomesByFile, Partition, View, remote
+from kafkawire.logdir.file_names import TIERED
 from kafkawire.logdir.located_file import BATCHES, known_size
 from kafkawire.logdir.log_files import log_file
 from kafkawire.logdir.seek import start_position
@@ -106,7 +107,8 @@ class SegmentReader(ItemReader[SegmentPart]):
         reported: set[tuple[str, Damage]] = set()
         for partition in partitions:
             if partition.path not in held and self.pruned.has(partition.topic, partition.partition):
-                yield from self._of_replica(partition, wanted.of(partition), outcomes, reported)
+                parts = self._of_replica(partition, wanted.of(partition), outcomes, reported)
+                yield from (_identified(part, partition) for part in parts)
         in_use = {file.path for partition in directory.partitions for file in partition.segments}
         for file in directory.files:
             if (
@@ -312,6 +314,19 @@ def narrowed(offsets: RequestedRange, view: View) -> RequestedRange:
     firsts = [one for one in (offsets.first, first) if one is not None]
     ends = [one for one in (offsets.end, end) if one is not None]
     return offsets._replace(first=max(firsts, default=None), end=min(ends, default=None))
+
+
+def _identified(part: SegmentPart, replica: Partition) -> SegmentPart:
+    """A part with the topic's id of its directory: the task that reads it sees whether it is another's by then. In a
+    store, no broker creates a topic again, and each small file is a request."""
+    if (
+        part.problem is not None
+        or part.file.listed_whole
+        or part.file.folder != replica.path
+        or replica.state == TIERED
+    ):
+        return part
+    return part._replace(topic_id=replica.topic_id)
 
 
 def _within(offsets: RequestedRange, first: Any, last: Any) -> Any:
