@@ -114,6 +114,14 @@ class OffsetScan:
         """
         if not self._known:
             self._known, self._reached, self._following = True, int(base[0]), int(base[0])
+        has_emptied = emptied is not None and bool(emptied.any())
+        if not has_emptied and self._reached == self._following == base[0] and bool((base[1:] == after[:-1]).all()):
+            # Nearly always: no offset is missing, and none comes twice.
+            self._first_offset = int(base[0]) if self._first_offset is None else self._first_offset
+            self._last_gap = -1
+            self._reached = max(self._reached, int(after[-1]))
+            self._following = int(after[-1])
+            return np.full(len(base), self._intact_from, np.int64)
         reached, _, gaps = steps(base, after, self._reached)
         if self._first_offset is None:
             self._first_offset = int(base[0])
@@ -123,7 +131,7 @@ class OffsetScan:
             self._last_gap = int(gaps[-1])
             self._gap = OffsetGap(int(reached[self._last_gap]), int(base[self._last_gap]))
         self._reached = int(reached[-1])
-        return self._intact(base, after, np.flatnonzero(emptied) if emptied is not None else gaps[:0])
+        return self._intact(base, after, gaps[:0] if emptied is None else np.flatnonzero(emptied))
 
     def lose(self, place: int, gap: OffsetGap) -> None:
         """A batch of those that were taken last cannot be read: its offsets are the last gap, unless one is behind."""

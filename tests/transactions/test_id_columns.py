@@ -113,6 +113,14 @@ def logs(draw: st.DrawFn) -> bytes:
     return data
 
 
+def read_by_engine(data: bytes, history: EngineIdHistory) -> EngineIdHistory:
+    """Batches as they are: decoded and replayed in one pass."""
+    for found in columns.batches(data):
+        assert isinstance(found, Batches | Batch)
+        history.read(found)
+    return history
+
+
 def facts_in(data: bytes, *, engine: bool) -> Iterator[CoordinatorFact]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(id_columns, "ENGINE", engine)
@@ -144,6 +152,7 @@ def test_the_engine_finds_what_the_reference_finds(data: bytes, sizes: list[int]
         engine.take(fact)
     expected = comparable_ids(plain.facts())
     assert comparable_ids(engine.facts()) == expected
+    assert comparable_ids(read_by_engine(data, EngineIdHistory(PLACE, expiration_ms)).facts()) == expected
     again = PlainIdHistory(PLACE, expiration_ms)
     for fact in facts_in(data, engine=True):
         again.take(fact)
@@ -187,8 +196,24 @@ def test_many_steps_that_the_reference_judges_are_all_judged() -> None:
     engine = EngineIdHistory(PLACE)
     for fact in facts_in(data, engine=True):
         engine.take(fact)
-    counts = [(one.held, one.violated, one.not_checkable) for one in engine.facts().answers]
-    assert all(sum(count) == 10_000 for count in counts)
+    for history in (engine, read_by_engine(data, EngineIdHistory(PLACE))):
+        counts = [(one.held, one.violated, one.not_checkable) for one in history.facts().answers]
+        assert all(sum(count) == 10_000 for count in counts)
+
+
+def test_of_a_batch_that_is_refused_no_id_is_kept() -> None:
+    """The reference reads it: an id and a list that were seen in it before the odd record are not in the engine."""
+    value = TransactionLogValue(producer_id=7, transaction_timeout_ms=1000, transaction_partitions=())
+    keys = [TransactionLogKey(transactional_id=name).encode_prefixed(version=0) for name in "abc"]
+    right = [records.Record(key, value.encode_prefixed(version=1)) for key in keys]
+    odd = records.Record(keys[0], b"\0\1 no value")
+    data = records.build([right[0]]) + records.build([right[1], odd], base_offset=1)
+    data += records.build([right[2], right[1]], base_offset=3)
+    plain, engine = PlainIdHistory(PLACE), read_by_engine(data, EngineIdHistory(PLACE))
+    for fact in facts_in(data, engine=False):
+        plain.take(fact)
+    assert comparable_ids(engine.facts()) == comparable_ids(plain.facts())
+    assert engine.facts().unreadable is not None
 
 
 def test_columns_that_are_none_are_refused() -> None:

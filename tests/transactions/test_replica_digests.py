@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from kafkawire import logdir, rows
 from kafkawire.records import Damage
@@ -14,7 +16,9 @@ from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, replica_facts
 from kafkawire.transactions.checks import replica_agreement
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, replicas_agree
+from kafkawire.transactions.log import range_digests
 from kafkawire.transactions.log.range_digests import DIGEST, RANGE_OFFSETS, digests_of, joined
+from kafkawire.wire.backend import native
 from tests.audit_logs import LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill
 
@@ -97,6 +101,20 @@ def test_digests_of_parts_add_up_in_any_order() -> None:
         assert joined(order).tolist() == whole.tolist()
     assert digests_of(base, base + 6, crc + 1)["digest"].tolist() != whole["digest"].tolist()
     assert not len(joined([]))
+
+
+OFFSETS = st.integers(0, 5 * RANGE_OFFSETS) | st.integers(0, 2**62)
+
+
+@pytest.mark.skipif(native is None, reason="compares the native engine with Python")
+@given(batches=st.lists(st.tuples(OFFSETS, st.integers(0, 2**31 - 1), st.integers(-(2**31), 2**32 - 1))))
+@example(batches=[(RANGE_OFFSETS, 1, 1), (0, 9, 2), (RANGE_OFFSETS + 3, 0, 3)])
+def test_the_engine_has_the_digests_of_the_reference(batches: list[tuple[int, int, int]]) -> None:
+    base, length, crc = np.array(batches, np.int64).reshape(-1, 3).T
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(range_digests, "ENGINE", False)
+        expected = digests_of(base, base + length, crc)
+    assert digests_of(base, base + length, crc).tolist() == expected.tolist()
 
 
 def test_an_unreadable_segment_is_named(tmp_path: Path) -> None:

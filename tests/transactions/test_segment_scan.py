@@ -12,11 +12,12 @@ from kafkawire import logdir, rows
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.splits import ranges
 from kafkawire.records import Batch
+from kafkawire.records.columns import Batches
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
 from kafkawire.transactions import Append, Segment, append_of
 from kafkawire.transactions.coordinator.coordinator_log import coordinator_records, registration
-from kafkawire.transactions.coordinator.id_columns import IdColumns
+from kafkawire.transactions.coordinator.id_columns import IdColumns, coordinator_facts
 from kafkawire.transactions.facts import BROKER_WRITTEN, TRANSACTION_STATE, CoordinatorRecord, OffsetGap, Place
 from kafkawire.transactions.parts.segment_scan import Appends, PartScan, SegmentState, read_part
 from tests.audit_logs import LogDirectory
@@ -99,6 +100,8 @@ def flat(found: Iterator[object]) -> Iterator[object]:
     for fact in found:
         if isinstance(fact, Appends):
             yield from fact
+        elif isinstance(fact, (Batches, Batch)):
+            yield from flat(coordinator_facts(fact))
         elif isinstance(fact, IdColumns):
             yield from fact.registrations(PLACE)
         elif isinstance(fact, CoordinatorRecord):

@@ -10,10 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkawire.messages.transaction_log_value import PartitionsSchema
+from kafkawire.records import Batch
 from kafkawire.records.array_types import Bools, Int64
+from kafkawire.records.columns import Batches
 from kafkawire.transactions.checks.coordinator_records import IdChecks
 from kafkawire.transactions.cluster.clock_offsets import DecisionTimes
-from kafkawire.transactions.coordinator.coordinator_log import IdFacts, IdLog, UnreadableRecord, registration
+from kafkawire.transactions.coordinator.coordinator_log import (
+    IdFacts,
+    IdLog,
+    UnreadableRecord,
+    coordinator_records,
+    registration,
+)
 from kafkawire.transactions.coordinator.coordinator_rules import PREPARED, state_name, status_of
 from kafkawire.transactions.coordinator.decisions import Decision, Decisions
 from kafkawire.transactions.coordinator.id_columns import (
@@ -24,6 +32,7 @@ from kafkawire.transactions.coordinator.id_columns import (
     Lists,
     Rows,
     columns_of,
+    coordinator_facts,
     partition_lists,
     registrations,
     texts,
@@ -43,6 +52,9 @@ class IdHistory(Protocol):
 
     def take(self, fact: CoordinatorFact) -> None:
         """Take the next."""
+
+    def read(self, found: Batches | Batch) -> None:
+        """Take the records of the next batches: `coordinator_facts`, and `take` for each."""
 
     def decided(self, *, last: bool = False) -> Decided:
         """Take out the decisions that no later record changes: see `Decisions.drain`."""
@@ -85,6 +97,11 @@ class PlainIdHistory:
             registered = registration(self._place, fact)
             if registered is not None:
                 self.add(registered)
+
+    def read(self, found: Batches | Batch) -> None:
+        """Take the records of the next batches."""
+        for fact in coordinator_facts(found):
+            self.take(fact)
 
     def add(self, found: Registration | UnreadableRecord) -> None:
         """Take the next record, whose offset was reached."""
@@ -164,16 +181,33 @@ class EngineIdHistory:
             self._replay.reach(fact.offset)
         self._unreadable = found or self._unreadable
 
+    def read(self, found: Batches | Batch) -> None:
+        """Take the records of the next batches."""
+        if isinstance(found, Batch):
+            for fact in coordinator_facts(found):
+                self.take(fact)
+            return
+        data, starts, at = np.frombuffer(found.data, np.uint8), np.ascontiguousarray(found.start), 0
+        while at < len(found):
+            at, refused, asked, counts = self._replay.read(data, starts, at, found.max_batch_bytes)
+            self._judge(asked, counts)
+            if refused:
+                for record in coordinator_records(found.batch(at)):
+                    self.take(record)
+                at += 1
+
     def _run(self, columns: IdColumns) -> None:
         at, rows = 0, columns.rows.view(np.uint8)
         while at < len(columns):
-            at, asked, (held, without_previous, after_gap) = self._replay.run(rows, columns.names, columns.lists, at)
-            self._checks.count(held, without_previous, after_gap)
-            if len(asked):
-                self._judge(asked.reshape(-1, 1 + 2 * NUMBERS).tolist())
+            at, asked, counts = self._replay.run(rows, columns.names, columns.lists, at)
+            self._judge(asked, counts)
 
-    def _judge(self, steps: list[list[int]]) -> None:
-        """The steps that came back."""
+    def _judge(self, asked: Int64, counts: tuple[int, int, int]) -> None:
+        """Count the steps that hold, and judge those that came back."""
+        self._checks.count(*counts)
+        if not len(asked):
+            return
+        steps = asked.reshape(-1, 1 + 2 * NUMBERS).tolist()
         self._learn()
         names, lists = self._names, self._lists
         befores = registrations(self._place, (step[1 : 1 + NUMBERS] for step in steps), names, lists)

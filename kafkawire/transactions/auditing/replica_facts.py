@@ -25,7 +25,6 @@ from kafkawire.transactions.checks.check_names import LOG_CHECKS
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
 from kafkawire.transactions.cluster.clock_offsets import MarkerTimes, has_own_epochs
 from kafkawire.transactions.coordinator.coordinator_log import IdFacts
-from kafkawire.transactions.coordinator.id_columns import CoordinatorFact
 from kafkawire.transactions.coordinator.lost_records import with_missing
 from kafkawire.transactions.coordinator.packed_decisions import Decided
 from kafkawire.transactions.facts import (
@@ -195,7 +194,7 @@ class ReplicaMerge:
             known = np.where(intact_from == BEFORE, state.scan.begins_at(first), intact_from)
             self._append(msgspec.structs.replace(part.appends, intact_from=known))
         for record in part.records:
-            self._register(record)
+            self._id_history().take(record)
         state.take(part.scan)
 
     def read(self, segment: int, seen: Callable[[int], None] | None = None) -> None:
@@ -223,7 +222,7 @@ class ReplicaMerge:
             elif isinstance(fact, PartScan):
                 state.take(fact)
             else:
-                self._register(fact)
+                self._id_history().read(fact)
 
     def _append(self, appends: Appends) -> None:
         """Take the next batches. A marker at or above the high watermark may still be undone."""
@@ -251,10 +250,11 @@ class ReplicaMerge:
         self._state = None
         self._checks.end_segment(segment, last=len(self._segments) == len(self._replica.partition.segments))
 
-    def _register(self, fact: CoordinatorFact) -> None:
+    def _id_history(self) -> IdHistory:
+        """Of the records of coordinators, begun with the first."""
         if self._ids is None:
             self._ids = id_history(self._place, self._replica.id_expiration_ms)
-        self._ids.take(fact)
+        return self._ids
 
     def decided(self, *, last: bool = False) -> Decided:
         """Take out what coordinators have decided so far, of `__transaction_state`: see `Decisions.drain`."""

@@ -9,6 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkawire.records.array_types import Int64
+from kafkawire.wire.backend import native
+
+#: Whether the native engine makes them.
+ENGINE = native is not None
 
 _RANGE_BITS = 16
 #: Offsets in a range.
@@ -36,6 +40,11 @@ def digests_of(base: Int64, last: Int64, crc: npt.NDArray[np.integer]) -> Digest
     Args:
         base, last: their offsets. `crc`: their checksums, which cover all else but the leader's epoch.
     """
+    if ENGINE:
+        assert native is not None
+        columns = (np.ascontiguousarray(column) for column in (base, last, crc.astype(np.uint64)))
+        packed: npt.NDArray[np.uint8] = native.range_digests(*columns)
+        return packed.view(DIGEST)
     mixed = base.astype(np.uint64) * _ODD[0] + last.astype(np.uint64) * _ODD[1] + crc.astype(np.uint64)
     for shift, factor in _STEPS:
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor

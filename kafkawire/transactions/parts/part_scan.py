@@ -11,7 +11,7 @@ from kafkawire.logdir import LogFile
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.splits import ranges
 from kafkawire.records import Damage
-from kafkawire.transactions.coordinator.id_columns import CoordinatorFact
+from kafkawire.transactions.coordinator.id_columns import CoordinatorFact, coordinator_facts
 from kafkawire.transactions.log.appends import Appends
 from kafkawire.transactions.parts.part_columns import PartColumns
 from kafkawire.transactions.parts.segment_scan import PartScan, read_part
@@ -105,6 +105,6 @@ def read_range(file: LogFile, start: int = 0, end: int | None = None) -> PartCol
         elif isinstance(fact, PartScan):
             scan = fact
         else:
-            records.append(fact)
+            records += coordinator_facts(fact)
     appends = Appends.joined(found) if found else None
     return PartColumns(start=start, end=end, scan=scan, appends=appends, records=tuple(records))

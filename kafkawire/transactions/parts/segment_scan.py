@@ -22,7 +22,6 @@ from kafkawire.records.control import DATA_CODE, EMPTY_CODE, MALFORMED_CODE, MAR
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
 from kafkawire.records.marker_columns import markers
 from kafkawire.records.offset_gap import OffsetGap
-from kafkawire.transactions.coordinator.id_columns import CoordinatorFact, coordinator_facts
 from kafkawire.transactions.facts import (
     BROKER_WRITTEN,
     TRANSACTION_STATE,
@@ -77,8 +76,9 @@ def read_part(
     start: int = 0,
     end: int | None = None,
     seen: Callable[[int], None] | None = None,
-) -> Iterator[Appends | CoordinatorFact | PartScan]:
-    """The content of a part of a segment; last its `PartScan`.
+) -> Iterator[Appends | Batches | Batch | PartScan]:
+    """The content of a part of a segment: the producers' batches, and those of `__transaction_state` as they are, for
+    their records; last its `PartScan`.
 
     Args:
         state: of the segment before the part; None where it is not known.
@@ -100,10 +100,10 @@ def read_part(
                 scan.add_old(item)
             else:
                 appends = scan.add(item)
-                if len(appends):
+                if appends is not None:
                     yield appends
             if file.topic == TRANSACTION_STATE:
-                yield from coordinator_facts(item)
+                yield item
             if seen is not None:
                 seen(int(np.sum(item.size)))
     except OSError as error:
@@ -173,12 +173,15 @@ class BatchScan:
         self._leader_time: tuple[int, int] | None = None
         self._digests: list[Digests] = []
 
-    def add(self, found: Batches) -> Appends:
-        """Count batches. Returns those of producers with ids."""
+    def add(self, found: Batches) -> Appends | None:
+        """Count batches. Returns those of producers with ids; None where none has one."""
         base, ends = found.base_offset, found.last_offset + 1
         self._count(found)
         self._digests.append(digests_of(base, ends - 1, found.crc))
         asked = found.producer_id >= 0
+        if not asked.any():
+            self._offsets.add(base, ends)
+            return None
         control, coordinator_epoch, problem, problems = _controls(found, asked)
         appends = Appends(
             base,
@@ -222,7 +225,8 @@ class BatchScan:
         if len(by_broker):
             self._broker_time = max(self._broker_time or 0, int(by_broker.max()))
             epoch = int(epochs.max())
-            newest = epoch, max(0, int(by_broker[epochs == epoch].max()))
+            of_leader = by_broker if epochs.min() == epoch else by_broker[epochs == epoch]
+            newest = epoch, max(0, int(of_leader.max()))
             self._leader_time = newest if self._leader_time is None else max(self._leader_time, newest)
 
     def result(

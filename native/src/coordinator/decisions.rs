@@ -3,9 +3,7 @@
 use std::collections::{BinaryHeap, HashMap};
 
 use super::row::Row;
-use super::rules::{
-    is_complete, raises_epoch, COMPLETE_ABORT, COMPLETE_COMMIT, MAX_EPOCH, ONGOING, PREPARE_ABORT, PREPARE_COMMIT,
-};
+use super::rules::{is_complete, is_prepared, raises_epoch, COMPLETE_COMMIT, MAX_EPOCH, ONGOING, PREPARE_COMMIT};
 use super::{NONE, NULL};
 
 /// As `until`: not yet.
@@ -32,19 +30,21 @@ struct Decision {
     outcome: i8,
 }
 
+/// Producer id and epoch of the markers of a Prepare or Complete record.
+#[inline]
+fn marker_of(record: &Row) -> (i64, i32) {
+    if is_complete(record.status) && record.epoch == 0 && ![-1, record.producer_id].contains(&record.previous) {
+        return (record.previous, i32::from(MAX_EPOCH)); // its Prepare used the epochs up
+    }
+    (record.producer_id, i32::from(record.epoch))
+}
+
 impl Decision {
-    fn of(before: Option<&Row>, record: &Row) -> Option<Self> {
-        let outcome = match record.status {
-            _ if !record.has_value => return None,
-            PREPARE_COMMIT | COMPLETE_COMMIT => COMMIT,
-            PREPARE_ABORT | COMPLETE_ABORT => ABORT,
-            _ => return None,
-        };
+    /// Of a Prepare or Complete record.
+    fn of(before: Option<&Row>, record: &Row) -> Self {
         let complete = is_complete(record.status);
-        let (mut producer_id, mut epoch) = (record.producer_id, i32::from(record.epoch));
-        if complete && epoch == 0 && record.previous != -1 && record.previous != producer_id {
-            (producer_id, epoch) = (record.previous, i32::from(MAX_EPOCH)); // its Prepare used the epochs up
-        }
+        let outcome = if matches!(record.status, PREPARE_COMMIT | COMPLETE_COMMIT) { COMMIT } else { ABORT };
+        let (producer_id, epoch) = marker_of(record);
         let of_data = before.filter(|before| {
             before.status == ONGOING
                 && before.producer_id == producer_id
@@ -56,7 +56,7 @@ impl Decision {
             None if outcome == ABORT => (epoch - 1, epoch),
             None => (epoch, epoch),
         };
-        Some(Decision {
+        Decision {
             producer_id,
             offset: record.offset,
             since: if complete { record.started } else { record.updated },
@@ -72,7 +72,7 @@ impl Decision {
             id: record.id,
             version: record.version,
             outcome,
-        })
+        }
     }
 
     fn push(&self, rows: &mut Vec<u8>) {
@@ -116,45 +116,31 @@ impl Decisions {
     /// Takes the next record of an id. `before`: its record before, `None` for a tombstone. `slot`: of the id.
     #[inline]
     pub fn add(&mut self, before: Option<&Row>, record: &Row, slot: &mut Slot) {
-        let Some(decision) = Decision::of(before, record) else { return };
-        if slot.at == NONE || slot.producer_id != decision.producer_id {
+        if !record.has_value || !(is_prepared(record.status) || is_complete(record.status)) {
+            return;
+        }
+        let (producer_id, _) = marker_of(record);
+        if slot.at == NONE || slot.producer_id != producer_id {
             let last = &mut self.last;
-            let at = *self.slots.entry(decision.producer_id).or_insert_with(|| {
+            let at = *self.slots.entry(producer_id).or_insert_with(|| {
                 last.push(NONE);
                 last.len() as u32 - 1
             });
-            *slot = Slot { producer_id: decision.producer_id, at };
+            *slot = Slot { producer_id, at };
         }
         let last = &mut self.last[slot.at as usize];
         if let (Some(before), Some(prepared)) = (before, self.found.get_mut(*last as usize)) {
             if prepared.until == NEVER && prepared.offset == before.offset {
-                prepared.until = decision.until; // this is its Complete
-                let prepared = *prepared;
+                // This is its Complete, or another Prepare right after it.
+                prepared.until = if is_complete(record.status) { record.timestamp } else { NEVER };
                 if before.leader_epoch == record.leader_epoch {
-                    self.note(&prepared, record.leader_epoch);
+                    note(&mut self.times, prepared, record.leader_epoch);
                 }
                 return;
             }
         }
         *last = self.found.len() as u32;
-        self.found.push(decision);
-    }
-
-    /// Keeps the times of those with the lowest hashes.
-    #[inline]
-    fn note(&mut self, one: &Decision, leader_epoch: i32) {
-        if one.until == NEVER || one.lowest != one.highest || one.lowest != one.marker - 1 {
-            return;
-        }
-        let hash = hash(one.producer_id, one.marker);
-        if self.times.len() == TIMES && self.times.peek().is_some_and(|(most, _)| hash > *most) {
-            return;
-        }
-        let times = [one.producer_id, i64::from(one.marker), one.since, one.until, i64::from(leader_epoch)];
-        self.times.push((hash, times));
-        if self.times.len() > TIMES {
-            self.times.pop();
-        }
+        self.found.push(Decision::of(before, record));
     }
 
     pub fn completed(&self) -> Vec<[i64; 5]> {
@@ -177,6 +163,22 @@ impl Decisions {
         self.found = kept.iter().map(|&at| found[at as usize]).collect();
         found.iter().zip(pending).filter(|(_, pending)| !pending).for_each(|(one, _)| one.push(&mut rows));
         rows
+    }
+}
+
+/// Keeps the times of those with the lowest hashes.
+#[inline]
+fn note(times: &mut BinaryHeap<(u64, [i64; 5])>, one: &Decision, leader_epoch: i32) {
+    if one.until == NEVER || one.lowest != one.highest || one.lowest != one.marker - 1 {
+        return;
+    }
+    let hash = hash(one.producer_id, one.marker);
+    if times.len() == TIMES && times.peek().is_some_and(|(most, _)| hash > *most) {
+        return;
+    }
+    times.push((hash, [one.producer_id, i64::from(one.marker), one.since, one.until, i64::from(leader_epoch)]));
+    if times.len() > TIMES {
+        times.pop();
     }
 }
 

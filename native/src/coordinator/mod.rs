@@ -30,6 +30,7 @@ type Numbers<'py> = Bound<'py, PyArray1<i64>>;
 type Strings<'py> = Vec<Bound<'py, PyBytes>>;
 type Columns<'py> = (Bytes<'py>, Strings<'py>, Strings<'py>, usize);
 type Steps<'py> = (usize, Numbers<'py>, (u64, u64, u64));
+type ReadSteps<'py> = (usize, bool, Numbers<'py>, (u64, u64, u64));
 
 /// The records of the batches at `positions[first..]`, up to the first batch of which one is refused: packed rows
 /// (`id_columns.ROW`), the transactional ids and lists of partitions that they name, and the batch to go on with.
@@ -43,8 +44,8 @@ fn coordinator_columns<'py>(
 ) -> PyResult<Columns<'py>> {
     let (data, positions) = (data.as_slice()?, positions.as_slice()?);
     let found = py.detach(|| Read::of(data, positions, first, max_batch_bytes));
-    let lists = found.lists.values_from(0).map(|list| PyBytes::new(py, list)).collect();
-    let names = found.names.values_from(0).map(|name| PyBytes::new(py, name)).collect();
+    let lists = found.named.lists.values_from(0).map(|list| PyBytes::new(py, list)).collect();
+    let names = found.named.names.values_from(0).map(|name| PyBytes::new(py, name)).collect();
     Ok((PyArray1::from_vec(py, found.rows), names, lists, found.next))
 }
 
@@ -110,13 +111,35 @@ impl CoordinatorReplay {
         ))
     }
 
+    /// Takes the records of the batches at `positions[first..]`: what `coordinator_columns` and `run` do. Returns the
+    /// batch to go on with and whether that one was refused, and of `run` the other two.
+    fn read<'py>(
+        &mut self,
+        py: Python<'py>,
+        data: PyReadonlyArray1<'py, u8>,
+        positions: PyReadonlyArray1<'py, i64>,
+        first: usize,
+        max_batch_bytes: usize,
+    ) -> PyResult<ReadSteps<'py>> {
+        let (data, positions) = (data.as_slice()?, positions.as_slice()?);
+        let positions = positions.get(first..).ok_or_else(|| PyIndexError::new_err(first))?;
+        let replay = &mut self.0;
+        let found = py.detach(|| replay.read(data, positions, max_batch_bytes, MOST_ASKED));
+        Ok((
+            first + found.taken,
+            found.refused,
+            PyArray1::from_vec(py, found.asked),
+            (found.held, found.without_previous, found.after_gap),
+        ))
+    }
+
     /// The names of ids, and the lists of partitions, from a place on, in the order of their first records.
     fn names<'py>(&self, py: Python<'py>, start: usize) -> Strings<'py> {
-        self.0.names.values_from(start).map(|name| PyBytes::new(py, name)).collect()
+        self.0.named.names.values_from(start).map(|name| PyBytes::new(py, name)).collect()
     }
 
     fn lists<'py>(&self, py: Python<'py>, start: usize) -> Strings<'py> {
-        self.0.lists.values_from(start).map(|list| PyBytes::new(py, list)).collect()
+        self.0.named.lists.values_from(start).map(|list| PyBytes::new(py, list)).collect()
     }
 
     /// The newest record of each id, as packed rows in the order of their first records.
@@ -141,7 +164,7 @@ impl CoordinatorReplay {
         PyArray1::from_vec(py, self.0.uses.concat())
     }
 
-    /// Takes out decisions, as packed rows (`decided.DECIDED`): those that no later record changes, and with `last` all.
+    /// Takes out decisions, as packed rows (`packed_decisions.DECIDED`): those that no later record changes, and with `last` all.
     fn decided<'py>(&mut self, py: Python<'py>, last: bool) -> Bytes<'py> {
         PyArray1::from_vec(py, self.0.decisions.drain(last))
     }

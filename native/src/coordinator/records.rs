@@ -10,15 +10,15 @@ use crate::records::codec::Decompressor;
 use crate::records::header::{batch_at, Header};
 use crate::records::record::Record;
 
+/// Bytes of a value before its list of partitions: version, producer id, epoch, timeout, status.
+const HEAD: usize = 17;
 /// Bytes of the tagged fields.
 const TAG_SIZES: [usize; 4] = [8, 8, 2, 2];
 
 #[derive(Default)]
 pub struct Read {
     pub rows: Vec<u8>,
-    pub names: Interner,
-    /// Lists of partitions: the version of the value, and the bytes of the field.
-    pub lists: Interner,
+    pub named: Named,
     /// The batch to go on with.
     pub next: usize,
 }
@@ -27,23 +27,56 @@ impl Read {
     pub fn of(data: &[u8], positions: &[i64], first: usize, max_batch_bytes: usize) -> Self {
         let mut found = Read { next: first, ..Read::default() };
         let mut decompressor = Decompressor::default();
+        let mut rows = Vec::new();
         for &at in positions.iter().skip(first) {
-            let kept = found.rows.len();
-            if found.push_batch(data, at, &mut decompressor, max_batch_bytes).is_err() {
-                found.rows.truncate(kept);
+            if found.named.read_batch(data, at, &mut decompressor, max_batch_bytes, &mut rows).is_err() {
                 break;
             }
+            rows.iter().for_each(|row: &Row| row.push(&mut found.rows));
             found.next += 1;
         }
         found
     }
+}
 
-    fn push_batch(
+/// What rows name by numbers.
+#[derive(Default)]
+pub struct Named {
+    /// Transactional ids.
+    pub names: Interner,
+    /// Lists of partitions: the version of the value, and the bytes of the field.
+    pub lists: Interner,
+}
+
+impl Named {
+    /// The records of the batch at `at`, in place of what is in `rows`. Of one that is refused nothing is kept.
+    #[inline]
+    pub fn read_batch(
         &mut self,
         data: &[u8],
         at: i64,
         decompressor: &mut Decompressor,
         max_batch_bytes: usize,
+        rows: &mut Vec<Row>,
+    ) -> Taken<()> {
+        rows.clear();
+        let (names, lists) = (self.names.len(), self.lists.len());
+        let found = self.push_records(data, at, decompressor, max_batch_bytes, rows);
+        if found.is_err() {
+            self.names.truncate(names);
+            self.lists.truncate(lists);
+        }
+        found
+    }
+
+    #[inline]
+    fn push_records(
+        &mut self,
+        data: &[u8],
+        at: i64,
+        decompressor: &mut Decompressor,
+        max_batch_bytes: usize,
+        rows: &mut Vec<Row>,
     ) -> Taken<()> {
         let at = usize::try_from(at).ok().filter(|&at| at <= data.len()).ok_or(Refused)?;
         let header = batch_at(data, at, false, usize::MAX).ok_or(Refused)?;
@@ -53,16 +86,19 @@ impl Read {
         let whole = &data[at..at + header.size()];
         let records = payload(whole, &header, decompressor, max_batch_bytes)?;
         for_each(records, header.count, |record| {
-            let row = self.row(records, &header, record)?;
-            row.push(&mut self.rows);
-            Ok(())
+            // In its place: a row that is moved right after its fields were set waits for all of them.
+            rows.push(self.without_value(records, &header, record)?);
+            match (rows.last_mut(), record.value.of(records)) {
+                (Some(row), Some(value)) => self.set_value(row, value),
+                _ => Ok(()),
+            }
         })
     }
 
-    #[inline]
-    fn row(&mut self, data: &[u8], header: &Header, record: &Record) -> Taken<Row> {
+    #[inline(always)]
+    fn without_value(&mut self, data: &[u8], header: &Header, record: &Record) -> Taken<Row> {
         let name = name_in(record.key.of(data).ok_or(Refused)?)?;
-        let row = Row {
+        Ok(Row {
             offset: record.offset(header),
             timestamp: record.timestamp(header),
             id: self.names.number(name),
@@ -72,56 +108,42 @@ impl Read {
             next_epoch: -1,
             partitions: NULL,
             ..Row::default()
-        };
-        match record.value.of(data) {
-            None => Ok(row),
-            Some(value) => self.with_value(row, value),
-        }
+        })
     }
 
     #[inline]
-    fn with_value(&mut self, mut row: Row, value: &[u8]) -> Taken<Row> {
+    fn set_value(&mut self, row: &mut Row, value: &[u8]) -> Taken<()> {
         let mut cursor = Cursor::new(value, 0);
-        let version = i16::from_be_bytes(cursor.array()?);
+        let mut head = Cursor::new(cursor.take(HEAD)?, 0);
+        let version = i16::from_be_bytes(head.array()?);
         let compact = match version {
             0 => false,
             1 => true,
             _ => return Err(Refused),
         };
         row.has_value = true;
-        row.producer_id = i64::from_be_bytes(cursor.array()?);
-        row.epoch = i16::from_be_bytes(cursor.array()?);
-        row.timeout = i32::from_be_bytes(cursor.array()?);
-        row.status = i8::from_be_bytes(cursor.array()?);
+        row.producer_id = i64::from_be_bytes(head.array()?);
+        row.epoch = i16::from_be_bytes(head.array()?);
+        row.timeout = i32::from_be_bytes(head.array()?);
+        row.status = i8::from_be_bytes(head.array()?);
         let start = cursor.position();
         if let Some(count) = length(&mut cursor, compact, false)? {
             for _ in 0..count {
                 skip_topic(&mut cursor, compact)?;
             }
             // The last byte of the version goes along: lists of both versions are told apart.
-            row.partitions =
-                i32::try_from(self.list(version, &value[start..cursor.position()])).map_err(|_| Refused)?;
+            let list = self.lists.number_of([version as u8], &value[start..cursor.position()]);
+            row.partitions = i32::try_from(list).map_err(|_| Refused)?;
         }
         row.updated = i64::from_be_bytes(cursor.array()?);
         row.started = i64::from_be_bytes(cursor.array()?);
         if compact {
-            tags(&mut cursor, &mut row)?;
+            tags(&mut cursor, row)?;
         }
         if cursor.left() > 0 {
             return Err(Refused);
         }
-        Ok(row)
-    }
-
-    fn list(&mut self, version: i16, bytes: &[u8]) -> u32 {
-        const MOST: usize = 120;
-        if bytes.len() < MOST {
-            let mut whole = [0; MOST + 1];
-            whole[0] = version as u8;
-            whole[1..=bytes.len()].copy_from_slice(bytes);
-            return self.lists.number(&whole[..=bytes.len()]);
-        }
-        self.lists.number(&[&[version as u8], bytes].concat())
+        Ok(())
     }
 }
 
@@ -218,16 +240,17 @@ mod tests {
         value.extend([2, 0, 8]);
         value.extend(4001i64.to_be_bytes());
         value.extend([2, 2, 0, 2]);
-        let mut read = Read::default();
-        let row = read.with_value(Row::default(), &value).unwrap();
+        let mut read = Named::default();
+        let mut row = Row::default();
+        read.set_value(&mut row, &value).unwrap();
         assert_eq!((row.producer_id, row.epoch, row.timeout, row.status), (4000, 7, 60_000, 2));
         assert_eq!((row.updated, row.started, row.previous, row.version), (9, 8, 4001, 2));
         let lists: Vec<_> = read.lists.values_from(0).collect();
         assert_eq!(topics_of(lists[0]).unwrap(), [(&b"orders"[..], &[0, 0, 0, 3][..])]);
         for cut in 0..value.len() {
-            assert!(Read::default().with_value(Row::default(), &value[..cut]).is_err(), "{cut}");
+            assert!(Named::default().set_value(&mut Row::default(), &value[..cut]).is_err(), "{cut}");
         }
         value.push(0);
-        assert!(Read::default().with_value(Row::default(), &value).is_err());
+        assert!(Named::default().set_value(&mut Row::default(), &value).is_err());
     }
 }

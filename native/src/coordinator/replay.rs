@@ -4,16 +4,20 @@ use std::collections::{HashMap, HashSet};
 
 use super::decisions::{Decisions, Slot};
 use super::interner::Interner;
-use super::records::topics_of;
+use super::records::{topics_of, Named};
 use super::row::{Row, SIZE};
 use super::rules::{keeps, Lists};
 use super::{NONE, NULL};
 use crate::cursor::{Read, Refused};
+use crate::records::codec::Decompressor;
 
 /// What some rows gave.
 #[derive(Default)]
 pub struct Found {
+    /// Rows, or batches.
     pub taken: usize,
+    /// Whether the batch after these was refused.
+    pub refused: bool,
     pub asked: Vec<i64>,
     pub held: u64,
     pub without_previous: u64,
@@ -36,8 +40,7 @@ pub struct Owner {
 
 #[derive(Default)]
 pub struct IdReplay {
-    pub names: Interner,
-    pub lists: Interner,
+    pub named: Named,
     ids: Vec<Id>,
     compared: Compared,
     pub decisions: Decisions,
@@ -76,8 +79,8 @@ impl IdReplay {
     /// Takes rows until the reference has to judge `most` steps.
     pub fn run(&mut self, rows: &[u8], names: &[Vec<u8>], lists: &[Vec<u8>], most: usize) -> Read<Found> {
         let mut ids = vec![NONE; names.len()];
-        let lists: Vec<u32> = lists.iter().map(|list| self.lists.number(list)).collect();
-        self.compared.learn(&self.lists)?;
+        let lists: Vec<u32> = lists.iter().map(|list| self.named.lists.number(list)).collect();
+        self.compared.learn(&self.named.lists)?;
         let mut found = Found::default();
         let (rows, _) = rows.as_chunks::<SIZE>();
         for bytes in rows {
@@ -88,30 +91,54 @@ impl IdReplay {
             let at = row.id as usize;
             let id = ids.get_mut(at).ok_or(Refused)?;
             if *id == NONE {
-                *id = self.names.number(&names[at]); // in the order of their first records
+                *id = self.named.names.number(&names[at]); // in the order of their first records
             }
             row.id = *id;
             if row.partitions != NULL {
                 row.partitions = *lists.get(row.partitions as usize).ok_or(Refused)? as i32;
             }
-            self.take(row, &mut found);
+            self.take(&row, &mut found);
             found.taken += 1;
         }
         Ok(found)
     }
 
+    /// Takes the records of the batches at `positions`, until the reference has to judge `most` steps, or to read a
+    /// batch.
+    pub fn read(&mut self, data: &[u8], positions: &[i64], max_batch_bytes: usize, most: usize) -> Found {
+        let mut found = Found::default();
+        let mut decompressor = Decompressor::default();
+        let mut rows = Vec::new();
+        for &at in positions {
+            if found.asked.len() >= most {
+                break;
+            }
+            let read = self.named.read_batch(data, at, &mut decompressor, max_batch_bytes, &mut rows);
+            if read.and_then(|()| self.compared.learn(&self.named.lists)).is_err() {
+                found.refused = true;
+                break;
+            }
+            for row in &rows {
+                self.take(row, &mut found);
+            }
+            found.taken += 1;
+        }
+        found
+    }
+
     #[inline]
-    fn take(&mut self, row: Row, found: &mut Found) {
+    fn take(&mut self, row: &Row, found: &mut Found) {
         self.reach(row.offset);
         let at = row.id as usize;
         let known = at < self.ids.len();
         if !known {
             self.ids.push(Id { row: Row::default(), slot: Slot::default(), noted_at: 0 });
         }
-        let before = self.ids[at].row;
+        let id = &mut self.ids[at];
+        let before = &id.row;
         if (if known { before.offset } else { 0 }) < self.intact_from {
             found.after_gap += 1;
-        } else if keeps((known && before.has_value).then_some(&before), &row, &mut self.compared) {
+        } else if keeps((known && before.has_value).then_some(before), row, &mut self.compared) {
             found.held += 1;
             found.without_previous += u64::from(row.previous == -1);
         } else {
@@ -119,18 +146,15 @@ impl IdReplay {
             before.push_numbers(&mut found.asked);
             row.push_numbers(&mut found.asked);
         }
-        let value_before = (known && before.has_value).then_some(&before);
-        self.decisions.add(value_before, &row, &mut self.ids[at].slot);
-        if row.has_value {
-            let same = before.has_value
-                && self.ids[at].noted_at == self.changes
-                && (before.producer_id, before.previous, before.next) == (row.producer_id, row.previous, row.next);
-            if !same {
-                self.note_owners(&row);
-                self.ids[at].noted_at = self.changes;
-            }
+        self.decisions.add((known && before.has_value).then_some(before), row, &mut id.slot);
+        let same = before.has_value
+            && id.noted_at == self.changes
+            && (before.producer_id, before.previous, before.next) == (row.producer_id, row.previous, row.next);
+        id.row = *row;
+        if row.has_value && !same {
+            self.note_owners(row);
+            self.ids[at].noted_at = self.changes;
         }
-        self.ids[at].row = row;
     }
 
     fn note_owners(&mut self, row: &Row) {

@@ -2,6 +2,7 @@
 //! reference: it judges what a rule here does not find kept, and all where this engine is absent.
 
 mod batches;
+mod digests;
 mod producer;
 mod producers;
 mod replay;
@@ -178,7 +179,23 @@ fn of_rows<'a, 'py>(py: Python<'py>, producers: impl Iterator<Item = &'a Produce
     PyArray1::from_vec(py, rows)
 }
 
+/// Digests of batches, as packed rows (`range_digests.DIGEST`).
+#[pyfunction]
+fn range_digests<'py>(
+    py: Python<'py>,
+    base: PyReadonlyArray1<'py, i64>,
+    last: PyReadonlyArray1<'py, i64>,
+    crc: PyReadonlyArray1<'py, u64>,
+) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    let (base, last, crc) = (base.as_slice()?, last.as_slice()?, crc.as_slice()?);
+    if base.len() != last.len() || base.len() != crc.len() {
+        return Err(PyValueError::new_err("columns of different lengths"));
+    }
+    Ok(PyArray1::from_vec(py, py.detach(|| digests::digests(base, last, crc))))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(range_digests, module)?)?;
     module.add("LOG_RULES", rules::RULES.map(|(name, _)| name).to_vec())?;
     module.add_function(wrap_pyfunction!(transactions_of, module)?)?;
     module.add_class::<LogReplay>()

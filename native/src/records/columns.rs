@@ -10,47 +10,99 @@ use super::header::{batch_at, Header};
 use super::record::{count_fits, Record};
 use crate::cursor::Read;
 
-/// Headers of batches, and where those begin.
-pub struct Headers(Vec<(usize, Header)>);
+/// Headers that are read before the columns take their fields: few, so that they are in the nearest cache.
+const HEADER_BLOCK: usize = 64;
+
+/// Column by column what `kafkawire.records.columns.Batches` has.
+#[derive(Default)]
+pub struct Headers {
+    start: Vec<i64>,
+    base_offset: Vec<i64>,
+    size: Vec<i64>,
+    leader_epoch: Vec<i32>,
+    crc: Vec<u32>,
+    attributes: Vec<i16>,
+    last_offset_delta: Vec<i32>,
+    base_timestamp: Vec<i64>,
+    max_timestamp: Vec<i64>,
+    producer_id: Vec<i64>,
+    producer_epoch: Vec<i16>,
+    base_sequence: Vec<i32>,
+    count: Vec<i32>,
+}
 
 impl Headers {
     /// The batches that begin before `stop`, one behind the other from the start of `data` on, up to the first that
     /// does not lie whole in `data` or that `records.read` would not take for a batch.
     pub fn scan(data: &[u8], stop: usize, check_crc: bool, max_batch_bytes: usize) -> Self {
-        let mut found = Vec::new();
+        let mut found = Headers::default();
+        let mut block = Vec::with_capacity(HEADER_BLOCK);
         let mut at = 0;
         while at < stop {
             let Some(header) = batch_at(data, at, check_crc, max_batch_bytes) else { break };
-            found.push((at, header));
+            block.push((at, header));
             at += header.size();
+            if block.len() == HEADER_BLOCK {
+                found.push_block(&block, data.len());
+                block.clear();
+            }
         }
-        Headers(found)
+        found.push_block(&block, data.len());
+        found
     }
 
-    /// Column by column what `kafkawire.records.columns.Batches` has, in its order.
-    pub fn into_arrays(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
-        let Headers(found) = self;
-        macro_rules! column {
-            ($field:ident) => {
-                array(py, found.iter().map(|(_, header)| header.$field).collect())
+    /// Column after column. `bytes`: of the data; the first block says for how many batches they are.
+    fn push_block(&mut self, block: &[(usize, Header)], bytes: usize) {
+        let room = match block.last() {
+            Some((at, header)) if self.start.is_empty() => {
+                // A bit more: what is a few batches short is copied as a whole.
+                let guess = bytes / (at + header.size()).div_ceil(block.len());
+                guess + guess / 16 + 1
+            }
+            _ => 0,
+        };
+        macro_rules! push {
+            ($column:ident) => {
+                push!($column, |(_, header)| header.$column)
+            };
+            ($column:ident, $value:expr) => {
+                self.$column.reserve(room);
+                self.$column.extend(block.iter().map($value));
             };
         }
+        push!(start, |&(at, _)| at as i64);
+        push!(base_offset);
+        push!(size, |(_, header)| header.size() as i64);
+        push!(leader_epoch);
+        push!(crc);
+        push!(attributes);
+        push!(last_offset_delta);
+        push!(base_timestamp);
+        push!(max_timestamp);
+        push!(producer_id);
+        push!(producer_epoch);
+        push!(base_sequence);
+        push!(count);
+    }
+
+    /// In the order of `Batches`.
+    pub fn into_arrays(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
         PyTuple::new(
             py,
             [
-                array(py, found.iter().map(|&(at, _)| at as i64).collect()),
-                column!(base_offset),
-                array(py, found.iter().map(|(_, header)| header.size() as i64).collect()),
-                column!(leader_epoch),
-                column!(crc),
-                column!(attributes),
-                column!(last_offset_delta),
-                column!(base_timestamp),
-                column!(max_timestamp),
-                column!(producer_id),
-                column!(producer_epoch),
-                column!(base_sequence),
-                column!(count),
+                array(py, self.start),
+                array(py, self.base_offset),
+                array(py, self.size),
+                array(py, self.leader_epoch),
+                array(py, self.crc),
+                array(py, self.attributes),
+                array(py, self.last_offset_delta),
+                array(py, self.base_timestamp),
+                array(py, self.max_timestamp),
+                array(py, self.producer_id),
+                array(py, self.producer_epoch),
+                array(py, self.base_sequence),
+                array(py, self.count),
             ],
         )
     }

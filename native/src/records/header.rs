@@ -1,6 +1,6 @@
 //! The 61 bytes in front of a batch of magic 2 (Kafka's `DefaultRecordBatch`), and walking over batches by them.
 
-use crate::cursor::{Cursor, Read};
+use crate::cursor::{Read, Refused};
 
 pub const SIZE: usize = 61;
 /// What a batch's length does not count: offset and length.
@@ -36,22 +36,29 @@ pub struct Header {
 
 impl Header {
     /// The header at `at`, whatever its values are.
+    #[inline]
     pub fn read(data: &[u8], at: usize) -> Read<Self> {
-        let mut cursor = Cursor::new(data, at);
+        // Of an array the compiler knows that all of it is there: one check for all fields.
+        let head: &[u8; SIZE] = data.get(at..).and_then(<[u8]>::first_chunk).ok_or(Refused)?;
+        macro_rules! field {
+            ($kind:ty, $at:literal) => {
+                <$kind>::from_be_bytes(*head[$at..].first_chunk().expect("a field of the header"))
+            };
+        }
         Ok(Header {
-            base_offset: i64::from_be_bytes(cursor.array()?),
-            length: i32::from_be_bytes(cursor.array()?),
-            leader_epoch: i32::from_be_bytes(cursor.array()?),
-            magic: i8::from_be_bytes(cursor.array()?),
-            crc: u32::from_be_bytes(cursor.array()?),
-            attributes: i16::from_be_bytes(cursor.array()?),
-            last_offset_delta: i32::from_be_bytes(cursor.array()?),
-            base_timestamp: i64::from_be_bytes(cursor.array()?),
-            max_timestamp: i64::from_be_bytes(cursor.array()?),
-            producer_id: i64::from_be_bytes(cursor.array()?),
-            producer_epoch: i16::from_be_bytes(cursor.array()?),
-            base_sequence: i32::from_be_bytes(cursor.array()?),
-            count: i32::from_be_bytes(cursor.array()?),
+            base_offset: field!(i64, 0),
+            length: field!(i32, 8),
+            leader_epoch: field!(i32, 12),
+            magic: field!(i8, 16),
+            crc: field!(u32, 17),
+            attributes: field!(i16, 21),
+            last_offset_delta: field!(i32, 23),
+            base_timestamp: field!(i64, 27),
+            max_timestamp: field!(i64, 35),
+            producer_id: field!(i64, 43),
+            producer_epoch: field!(i16, 51),
+            base_sequence: field!(i32, 53),
+            count: field!(i32, 57),
         })
     }
 
