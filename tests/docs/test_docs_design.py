@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import FrameType
@@ -11,6 +12,7 @@ import pytest
 
 from kafkawire import logdir, transactions
 from tests.docs.guide import ROOT
+from tools import pages, rooms
 
 LINES_A_PAGE = 66
 CODE = {".py", ".rs"}
@@ -63,6 +65,20 @@ def test_map_has_every_top_level_folder() -> None:
     tops = {name.partition("/")[0] for name in mapped()[""]}
     assert tops == {"schemas", "codegen", "native", "kafkawire", "tests", "tools", "examples"}
     assert {"codegen/", "native/src/", "kafkawire/", "tools/"} <= mapped().keys()
+
+
+def test_rooms_are_those_of_the_commits_that_they_name() -> None:
+    """And not of a time long ago: the whole has not grown or shrunk by a fifth since."""
+    section = pages.sections(DESIGN)[rooms.SECTION]
+    named = re.search(r"^\*\*Rooms, at (\w+) and at (\w+)\*\*", section, re.MULTILINE)
+    assert named is not None
+    try:
+        there = rooms.table(*named.groups())
+        now, after = (rooms.measured(commit)[1].total() for commit in ("HEAD", named[2]))
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"git does not have the commits: {error.stderr.decode()}")
+    assert section.splitlines()[1:-1] == there.splitlines()
+    assert 0.8 < now / after < 1.2
 
 
 def test_has_at_most_four_pages() -> None:
