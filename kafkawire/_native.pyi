@@ -167,6 +167,7 @@ class LogRows:
         printable: bytes | None,
         decoded_markers: list[tuple[bytes, bytes]] | None,
         max_batch_bytes: int,
+        threads: int,
     ) -> None: ...
     def lines(
         self, data: _Bytes, origin: int, starts: _Int64, states: NDArray[np.int8] | None, most: int

@@ -1,8 +1,9 @@
 """The command line: one file a command, which parses arguments, calls a package and prints; and `main`.
 
 A command lives in the module of its name and registers itself with `register(app: typer.Typer) -> None`; the names are
-listed in `COMMANDS`, in the order of the help. The module is imported when its command is run (or helps); what is heavy
-(numpy, rich, pyarrow, pyspark) a command imports in its functions, so that no other command waits for it.
+listed in `COMMANDS`, in the order of the help. The module is imported when its command is run, or its own help is
+printed. What is heavy (numpy, rich, pyarrow, pyspark) a command imports in its functions, so that no other command
+waits for it.
 
 Commands raise. `main` is where errors become one line on standard error and an exit code: 0 done and clear, 1 error,
 2 usage, 3 found, 4 incomplete or damaged, 5 found and incomplete (commands raise `typer.Exit` with those three), 130
@@ -33,23 +34,24 @@ from kafkawire.cli.interrupt import TerminationSignal, interruption
 from kafkawire.cli.usage_errors import UsageError, refuse_repeated, unknown_command, usage_text
 from kafkawire.errors import KafkaWireError, SchemaError
 
-COMMANDS = (
-    "decode",
-    "encode",
-    "capture",
-    "dump",
-    "explain",
-    "why",
-    "lag",
-    "audit",
-    "witness",
-    "compare",
-    "txn",
-    "schema",
-    "mock",
-    "proxy",
-    "conformance",
-)
+#: Each command, with its line in the help.
+COMMANDS = {
+    "decode": "Print a message, or a whole frame, as JSON.",
+    "encode": "Print the bytes of a message that is given as JSON.",
+    "capture": "Print the requests and responses in packet captures.",
+    "dump": "Print what brokers' log directories hold.",
+    "explain": "What every offset of a partition is: gaps, markers, losses.",
+    "why": "What blocks a group, a topic or an id, until when, what to run.",
+    "lag": "How many records a group will get, and what holds the rest.",
+    "audit": "Find hanging transactions in copied logs, or on a cluster.",
+    "witness": "Was each batch delivered exactly once? Captures against logs.",
+    "compare": "Compare two copies of a log: replicas, a mirror, a lake table.",
+    "txn": "Find hanging transactions on a live cluster, and end them.",
+    "schema": "Show and compare message schemas; make codecs of your own.",
+    "mock": "Run a broker for tests, in memory.",
+    "proxy": "Pass clients on to a cluster, with faults and a recording.",
+    "conformance": "Check a codec of another project against test vectors.",
+}
 
 
 class LazyGroup(TyperGroup):
@@ -57,12 +59,18 @@ class LazyGroup(TyperGroup):
 
     Attributes:
         loaders: what registers each of its commands with an app, by name, in the order of the help.
+        lines: what the help of the group says of each, for which none is imported; None: the command is not listed.
     """
 
     loaders: ClassVar[Mapping[str, Callable[[typer.Typer], None]]] = {}
+    lines: ClassVar[Mapping[str, str | None]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.loaders)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, line in self.lines.items() if line is not None])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in self.loaders:
@@ -74,7 +82,9 @@ class LazyGroup(TyperGroup):
             holder = typer.Typer(callback=lambda: None, rich_markup_mode=None)
             self.loaders[cmd_name](holder)
             self.commands.update(get_group(holder).commands)
-            _prepare(self.commands[cmd_name])
+            command: Any = self.commands[cmd_name]
+            command.short_help, command.hidden = self.lines[cmd_name], self.lines[cmd_name] is None
+            _prepare(command)
         return self.commands.get(cmd_name)
 
 
@@ -158,6 +168,7 @@ class Commands(LazyGroup):
     """The group of all commands."""
 
     loaders: ClassVar = {name: partial(_load, name) for name in COMMANDS}
+    lines: ClassVar = COMMANDS
 
 
 app = typer.Typer(cls=Commands, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})

@@ -47,6 +47,13 @@ MaxMessageSizeOption = Annotated[
     typer.Option("--max-message-size", min=1, metavar="N", help="Most bytes of FILE or standard input."),
 ]
 
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", min=1, metavar="N", help="How many work side by side; by default one a core (dump: at most 4)."
+    ),
+]
+
 MINUTE_MS = 60_000
 #: The longest setting that brokers keep as an int32 of milliseconds, in minutes.
 LONGEST_MINUTES = (2**31 - 1) // MINUTE_MS
@@ -324,3 +331,11 @@ def _whole(stream: BinaryIO, name: str, most: int) -> bytes:
         if len(parts[-1]) < wanted:  # the end; a terminal would ask for more
             return b"".join(parts)
     raise InputError(f"{name}: more than {most} bytes (--max-message-size)")
+
+
+def cores() -> int:
+    """The number of processors that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -13,7 +12,7 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import output
-from kafkawire.cli.arguments import MINUTE_MS, InputError, check_clock, check_minutes
+from kafkawire.cli.arguments import MINUTE_MS, InputError, JobsOption, check_clock, check_minutes, cores
 from kafkawire.cli.findings import (
     by_place,
     chosen_format,
@@ -118,7 +117,7 @@ _VIEWS: Views = {
 
 
 def register(app: typer.Typer) -> None:
-    app.command("audit", short_help="Find hanging transactions in copied logs, or on a cluster.")(audit)
+    app.command("audit")(audit)
 
 
 def _unexplained(given: Given) -> list[str]:
@@ -182,10 +181,7 @@ def audit(
     engine: EngineOption = Engine.local,
     master: MasterOption = None,
     conf: ConfOption = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Processes that read; by default one a core."),
-    ] = None,
+    jobs: JobsOption = None,
     as_of: AsOfOption = None,
     max_transaction_timeout: MaxTimeoutOption = None,
     txn_partitions: StatePartitionsOption = None,
@@ -294,7 +290,7 @@ def audit(
             output_tables = (save, save_as_table, save_format, save_mode.value) if save or save_as_table else None
             result = _spark(paths, settings, master, spark_conf, output_tables, tier_key or ())
         else:
-            result = _local(paths, settings, jobs or _cores(), tier_key or ())
+            result = _local(paths, settings, jobs or cores(), tier_key or ())
         if bootstrap_server is None and not result.read.partitions:
             raise InputError(f"{paths[0]}: no partition's log is here: give log directories, or folders that hold some")
         if page is not None:
@@ -316,14 +312,6 @@ def _milliseconds(minutes: int | None) -> int | None:
 
 
 # Engines -------------------------------------------------------------------------------------------------------------
-
-
-def _cores() -> int:
-    """The number of processors that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS and Windows
-        return os.cpu_count() or 1
 
 
 def _local(paths: list[str], settings: Settings, jobs: int, tier_keys: Sequence[str]) -> rows.Audit:

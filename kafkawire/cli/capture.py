@@ -70,7 +70,7 @@ _VIEWS: Views = {
 
 
 def register(app: typer.Typer) -> None:
-    app.command("capture", short_help="Print the requests and responses in packet captures.")(capture)
+    app.command("capture")(capture)
 
 
 @refusing(*given.REFUSALS)

@@ -58,7 +58,7 @@ _VIEWS: Views = {
 
 
 def register(app: typer.Typer) -> None:
-    app.command("compare", short_help="Compare two copies of a log: replicas, a mirror, a lake table.")(compare)
+    app.command("compare")(compare)
 
 
 @grouped(

@@ -12,7 +12,7 @@ from kafkawire.cli.notes import print_note
 
 
 def register(app: typer.Typer) -> None:
-    app.command("conformance", short_help="Check a codec of another project against test vectors.")(conformance)
+    app.command("conformance")(conformance)
 
 
 def conformance(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    app.command("decode", short_help="Print a message, or a whole frame, as JSON.")(decode)
+    app.command("decode")(decode)
 
 
 def decode(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -87,7 +88,7 @@ _VIEWS: Views = {
 
 
 def register(app: typer.Typer) -> None:
-    app.command("dump", short_help="Print what brokers' log directories hold.")(dump)
+    app.command("dump")(dump)
 
 
 @refusing(*given.REFUSALS)
@@ -125,6 +126,7 @@ def dump(
     index_sanity_check: given.IndexSanityCheck = False,
     max_bytes: given.MaxBytes = None,
     max_message_size: given.MaxMessageSize = None,
+    jobs: arguments.JobsOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
@@ -188,8 +190,10 @@ def dump(
     outcome = ReadOutcome()
     shown = rows.RecordRow.fields(payload=payloads, metadata=options.metadata, transaction=transaction)
     rows_of_file: RowsOf = logdir.rows_of
-    if output.takes_lines(format, to):
-        rows_of_file = _lines_of_file
+    lines = output.takes_lines(format, to)
+    threads = given.jobs(jobs, lines=lines and not (stats or verify_index_only or index_sanity_check))
+    if lines:
+        rows_of_file = partial(_lines_of_file, threads=threads)
     elif output.takes_columns(format, to):
         rows_of_file = _columns_of_file
 
@@ -279,11 +283,11 @@ def _seen(rows_of: RowsOf, outcomes: OutcomesByFile, level: IsolationLevel | Non
     return found
 
 
-def _lines_of_file(file: LocatedFile, options: Options) -> Iterator[Made]:
+def _lines_of_file(file: LocatedFile, options: Options, *, threads: int) -> Iterator[Made]:
     """The rows of one file for jsonl."""
     from kafkawire.logdir.jsonl import lines_of
 
-    return lines_of(file, options, encode=json_bytes, printable=printable_characters)
+    return lines_of(file, options, encode=json_bytes, printable=printable_characters, threads=threads)
 
 
 def _columns_of_file(file: LocatedFile, options: Options) -> Iterator[Made]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from kafkawire.records import MessageFormat, RecordMessages
     from kafkawire.wire.registry import Registry
 
+#: More threads than these wait for the one that reads; and how many may be asked for, as each takes some megabytes.
+_MOST_JOBS, _MOST_GIVEN = 4, 64
 _DECODES = "Decode records as {}, whatever the topic's name is."
 
 Paths = Annotated[
@@ -159,7 +161,7 @@ GROUPS = (
     Group("Which records", ("offset", "time", "producer_id", "key", "control")),
     Group("How records are decoded", (*_DECODERS, "decode", "decode_key", "schemas")),
     Group("Limits", ("max_message_size",)),
-    Group("What is printed", ("format", "to", "wide", "no_cut")),
+    Group("What is printed", ("format", "to", "wide", "no_cut", "jobs")),
 )  # fmt: skip
 
 
@@ -270,3 +272,21 @@ def _matches(path: str) -> list[str]:
     if glob.has_magic(path) and not os.path.lexists(path):
         return sorted(glob.glob(path, recursive=True, include_hidden=True))
     return [path]
+
+
+def jobs(given: int | None, *, lines: bool) -> int:
+    """How many threads write lines: those given, or one a core up to `_MOST_JOBS`.
+
+    Args:
+        given: of --jobs. lines: whether lines are printed; a usage error where threads are given for anything else.
+    """
+    from kafkawire.wire.backend import native
+
+    if given is None:
+        return min(arguments.cores(), _MOST_JOBS)
+    if given > _MOST_GIVEN:
+        raise typer.BadParameter(f"{given} is more than {_MOST_GIVEN} threads", param_hint="--jobs")
+    if not lines or native is None:
+        what = "rows that are printed as lines" if native is not None else "the native engine, which is not in use"
+        raise typer.BadParameter(f"threads are for {what}", param_hint="--jobs")
+    return given

@@ -15,7 +15,7 @@ from kafkawire.cli.option_groups import exclusive, needs, refusing
 
 
 def register(app: typer.Typer) -> None:
-    app.command("encode", short_help="Print the bytes of a message that is given as JSON.")(encode)
+    app.command("encode")(encode)
 
 
 @refusing(

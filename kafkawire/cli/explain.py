@@ -77,7 +77,7 @@ _VIEWS: Views = {
 
 
 def register(app: typer.Typer) -> None:
-    app.command("explain", short_help="What every offset of a partition is: gaps, markers, losses.")(explain)
+    app.command("explain")(explain)
 
 
 @refusing(

@@ -59,7 +59,7 @@ _VIEW = TableView(
 
 
 def register(app: typer.Typer) -> None:
-    app.command("lag", short_help="How many records a group will get, and what holds the rest.")(lag)
+    app.command("lag")(lag)
 
 
 @grouped(

@@ -15,7 +15,7 @@ from kafkawire.cli.server_tls import server_tls
 
 
 def register(app: typer.Typer) -> None:
-    app.command("mock", short_help="Run a broker for tests, in memory.")(mock)
+    app.command("mock")(mock)
 
 
 def mock(

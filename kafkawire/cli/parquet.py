@@ -57,6 +57,7 @@ def write_parquet(
     with open_output(path) as file, pq.ParquetWriter(file, schema, use_dictionary=hashed) as writer:
         for group in _groups(_tables(rows, schema)):
             writer.write_table(group)
+            del group  # before the next is read
 
 
 def _with_dictionaries(schema: pa.Schema) -> pa.Schema:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    app.command("proxy", short_help="Pass clients on to a cluster, with faults and a recording.")(proxy)
+    app.command("proxy")(proxy)
 
 
 def proxy(

@@ -72,7 +72,7 @@ def register(app: typer.Typer) -> None:
     group.command("emit", short_help="Make a Wireshark plugin, Kaitai Struct files, JSON Schemas, docs.")(
         schema_emit.emit
     )
-    app.add_typer(group, name="schema", short_help="Show and compare message schemas; make codecs of your own.")
+    app.add_typer(group, name="schema")
 
 
 def schema(context: typer.Context) -> None:

@@ -29,20 +29,19 @@ _COMMANDS = {
 
 
 def _load(name: str, app: typer.Typer) -> None:
-    place, line = _COMMANDS[name]
-    module, _, function = place.partition(":")
-    run = getattr(import_module(f"kafkawire.cli.{module}"), function)
-    app.command(name, hidden=line is None, short_help=line)(run)
+    module, _, function = _COMMANDS[name][0].partition(":")
+    app.command(name)(getattr(import_module(f"kafkawire.cli.{module}"), function))
 
 
 class TxnCommands(LazyGroup):
     loaders: ClassVar = {name: partial(_load, name) for name in _COMMANDS}
+    lines: ClassVar = {name: line for name, (_, line) in _COMMANDS.items()}
 
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(cls=TxnCommands, rich_markup_mode=None)
     group.callback(invoke_without_command=True)(txn)
-    app.add_typer(group, name="txn", short_help="Find hanging transactions on a live cluster, and end them.")
+    app.add_typer(group, name="txn")
 
 
 def txn(context: typer.Context) -> None:

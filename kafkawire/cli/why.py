@@ -56,7 +56,7 @@ _MOST = 10
 
 
 def register(app: typer.Typer) -> None:
-    app.command("why", short_help="What blocks a group, a topic or an id, until when, what to run.")(why)
+    app.command("why")(why)
 
 
 _JUDGED = ("evidence", "as_of", "max_transaction_timeout")

@@ -116,7 +116,7 @@ _VIEWS: Views = {
 
 
 def register(app: typer.Typer) -> None:
-    app.command("witness", short_help="Was each batch delivered exactly once? Captures against logs.")(witness)
+    app.command("witness")(witness)
 
 
 @grouped(

@@ -27,18 +27,24 @@ _PIECE = 2 << 20
 
 
 def lines_of(
-    file: LocatedFile, options: Options, *, encode: Callable[[Any], bytes], printable: Callable[[], bytes]
+    file: LocatedFile,
+    options: Options,
+    *,
+    encode: Callable[[Any], bytes],
+    printable: Callable[[], bytes],
+    threads: int = 1,
 ) -> Iterator[rows.Row | rows.Lines]:
     """`rows_of`, with runs of batches and records written as lines where the native engine can.
 
     Args:
         encode: writes a value as JSON: the rows as they would be written, if they were made.
         printable: gives a byte for each character, 0 for those that `encode` escapes although JSON does not ask for it.
+        threads: how many write lines side by side; their order is that of one.
 
     Raises:
         OSError: the file cannot be read.
     """
-    writer = writer_of(file, options, encode, printable)
+    writer = writer_of(file, options, encode, printable, threads)
     if writer is None:
         yield from rows_of(file, options)
         return
@@ -56,7 +62,11 @@ def lines_of(
 
 
 def writer_of(
-    file: LocatedFile, options: Options, encode: Callable[[Any], bytes], printable: Callable[[], bytes]
+    file: LocatedFile,
+    options: Options,
+    encode: Callable[[Any], bytes],
+    printable: Callable[[], bytes],
+    threads: int = 1,
 ) -> Any | None:
     """The native writer of a file's rows; None where there is none, or where it cannot write these rows.
 
@@ -64,7 +74,7 @@ def writer_of(
         file: the segment.
         options: which rows and fields to make.
         encode: writes a value as JSON.
-        printable: see `lines_of`.
+        printable, threads: see `lines_of`.
     """
     fields = fields_of(file, options)
     if fields is None:
@@ -77,4 +87,5 @@ def writer_of(
         states=STATES,
         printable=printable() if options.deep and options.payloads else None,
         max_batch_bytes=options.max_batch_bytes,
+        threads=threads,
     )

@@ -26,6 +26,7 @@ def log_rows(
     states: Sequence[str] = (),
     printable: bytes | None = None,
     max_batch_bytes: int = MAX_BATCH_BYTES,
+    threads: int = 1,
 ) -> Any | None:
     """A `_native.LogRows`; None without the engine, and where it does not know a field.
 
@@ -38,6 +39,7 @@ def log_rows(
         printable: a byte for each character, 0 for those that `encode` escapes although JSON does not ask for it; None
             if there are none.
         max_batch_bytes: of a batch, decompressed.
+        threads: how many write lines side by side.
     """
     if native is None:
         return None
@@ -58,6 +60,7 @@ def log_rows(
             printable,
             [_around_epoch(kind, encode) for kind in (ABORT, COMMIT)] if "decoded" in record else None,
             max_batch_bytes,
+            threads,
         )
     except ValueError:
         return None

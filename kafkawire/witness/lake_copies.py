@@ -7,18 +7,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from kafkawire.errors import KafkaWireError
 from kafkawire.records.array_types import Int64
 from kafkawire.witness.contents import UInt64
 from kafkawire.witness.exchange_rows import Place
 from kafkawire.witness.record_order import digest_of
+
+# pyarrow is imported where there is a table: its import takes longer than the comparison of small logs.
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: The columns with topic, partition and offset of each record, unless others are named.
 OFFSET_COLUMNS = ("topic", "partition", "offset")
@@ -69,6 +70,8 @@ class LakeTable:
 
     def places(self) -> set[Place]:
         """The topics and partitions in it."""
+        import pyarrow as pa
+
         topic, partition, _ = self.columns
         found: set[Place] = set()
         for batch in self._batches([topic, partition]):
@@ -80,6 +83,8 @@ class LakeTable:
 
     def rows(self, place: Place) -> TableRows:
         """The rows of a partition."""
+        import pyarrow as pa
+
         offset = self.columns[2]
         columns = [offset, *(_KEY_AND_VALUE if self.has_content else ())]
         offsets, digests = [], []
@@ -98,6 +103,8 @@ class LakeTable:
         if not self.has_content:
             yield from np.zeros(len(batch), np.uint64).tolist()
             return
+        import pyarrow as pa
+
         key, value = (batch.column(name).cast(pa.large_binary()) for name in _KEY_AND_VALUE)
         for pair in zip(key, value, strict=True):
             yield digest_of(one.as_py() for one in pair)
@@ -132,6 +139,8 @@ class _Files:
         self.schema: pa.Schema = dataset.schema
 
     def batches(self, columns: list[str], wanted: _Wanted | None) -> Iterable[pa.RecordBatch]:
+        import pyarrow.compute as pc
+
         chosen = None
         if wanted is not None:
             (topic, partition), place = wanted
@@ -173,6 +182,8 @@ def _source(path: str, kind: str) -> _Files | _Iceberg:
         return _Iceberg(path)
     if kind == "delta":
         return _Files(_library("deltalake", path).DeltaTable(path).to_pyarrow_dataset())
+    import pyarrow.dataset as ds
+
     return _Files(ds.dataset(path, format="parquet", partitioning="hive"))
 
 
@@ -201,5 +212,7 @@ def _library(name: str, path: str) -> Any:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
     checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string, pa.types.is_large_string)
     return any(check(kind) for check in checks)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,6 +20,7 @@ from kafkawire.capture import (
     ExchangeSelection,
     LinesOfExchanges,
     memory_limits,
+    native_tracker,
     read_packets,
     tracker,
 )
@@ -362,6 +364,34 @@ def test_connections_that_are_idle_compare_no_retransmissions(monkeypatch: pytes
     for packets in ([*idle.packets, again], [*idle.packets, *busy.packets, again, *ask(idle, 2).packets[-2:]]):
         rows = capture.read(BytesIO(pcap(map(ethernet, packets))))
         assert any(AGAIN in str(row.problem) for row in rows) == (len(packets) < 20)
+
+
+def test_names_of_connections_that_are_idle_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take a third of an idle connection's memory. A request that waits keeps them."""
+    monkeypatch.setattr(memory_limits, "EVERY_BYTES", 300)
+    monkeypatch.setattr(memory_limits, "IDLE_NS", 50_000_000)
+    named: list[int] = []
+    ends = native_tracker._ExchangeHandler.ends
+
+    def counted(handler: Any, number: int, client: Any, broker: Any) -> Any:
+        named.append(number)
+        return ends(handler, number, client, broker)
+
+    monkeypatch.setattr(native_tracker._ExchangeHandler, "ends", counted)
+    idle, busy, waiting = ask(Conversation(), 1), Conversation(("10.0.0.1", 50000)), Conversation(("10.0.0.1", 50001))
+    question(ask(waiting, 1), 2)
+    for number in range(40):
+        ask(busy, number)
+    before = [*idle.packets, *waiting.packets, *busy.packets]
+    answer(waiting, 2)
+    packets = [*before, *ask(idle, 2).packets[-2:], waiting.packets[-1]]
+    data = pcap(list(map(ethernet, packets)))
+    rows = list(capture.read(BytesIO(data)))
+    assert rows == list(in_python(data))
+    assert [(row.connection, row.correlation_id) for row in rows if row.connection != 3] == [
+        (1, 1), (2, 1), (2, 2), (1, 2),
+    ]  # fmt: skip
+    assert sorted(named) == [1, 1, 2, 3]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import csv
 import io
 import json
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import kafkawire
+from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.records import Record, build, build_marker
 from tests.cli.runner import Run
 from tests.own_schemas import ORDER, ORDER_KEY, write
@@ -149,3 +151,26 @@ def test_where_a_group_stands_on_a_mirror(run: Run, tmp_path: Path) -> None:
     assert [one["downstreamOffset"] for one in values] == [12, 13]
     whole = run("dump", path, "--print-data-log", "--format", "json")
     assert whole.text.count('"MirrorCheckpointKey"') == 4
+
+
+@pytest.mark.parametrize(
+    "command", [("dump", "--print-data-log"), ("dump", "--print-data-log", "--key", "t7"), ("audit",)], ids=" ".join
+)
+def test_no_module_is_looked_up_for_each_record(command: tuple[str, ...], tmp_path: Path, run: Run) -> None:
+    """The audit once asked for modules six times a transaction."""
+
+    def lookups(count: int) -> int:
+        folder = tmp_path / str(count) / "__transaction_state-0"
+        folder.mkdir(parents=True)
+        value = TransactionLogValue(producer_id=4001, producer_epoch=1, transaction_status=4).encode_prefixed(1)
+        keys = [TransactionLogKey(transactional_id=f"t{number}").encode_prefixed(0) for number in range(count)]
+        listed = [Record(key, value, timestamp=1_795_000_000_000) for key in keys]
+        (folder / f"{0:020}.log").write_bytes(build(listed))
+        profile = cProfile.Profile()
+        profile.runcall(run, command[0], str(folder.parent), *command[1:])
+        return sum(
+            entry.callcount for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "import_module"
+        )
+
+    lookups(1)  # modules of the first use
+    assert lookups(400) <= lookups(40) + 5

@@ -19,6 +19,7 @@ from kafkawire.messages import (
     UserScramCredentialRecord,
 )
 from kafkawire.records import Record, build, build_marker
+from kafkawire.wire import backend
 from kafkawire.wire.write import uvarint
 from tests import golden
 from tests.cli.runner import Run
@@ -337,3 +338,40 @@ def test_shortens_a_long_key_on_a_terminal(tmp_path: Path) -> None:
     assert "(1,048,576characters)" in "".join(shown.split())
     whole = on_a_terminal("dump", str(folder), "--print-data-log", "--offset", "0", "--no-cut")
     assert whole.count("k") >= 1 << 20
+
+
+def test_threads_print_what_one_prints(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    batches = [build([Record(b"k", bytes(40))] * 50, base_offset=50 * number, codec="lz4") for number in range(900)]
+    (folder / f"{0:020}.log").write_bytes(b"".join(batches))
+    for form in ("jsonl", "csv"):
+        outputs = {
+            run("dump", str(folder), "--print-data-log", "--format", form, *jobs).out
+            for jobs in ((), ("--jobs", "1"), ("--jobs", "3"))
+        }
+        assert len(outputs) == 1
+        assert len(outputs.pop().splitlines()) >= 45_900
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--jobs", "0"), "must be at least 1"),
+        (("--jobs", "65"), "65 is more than 64 threads"),
+        (("--jobs", "2", "--stats"), "threads are for rows that are printed as lines"),
+        (("--jobs", "2", "--verify-index-only"), "threads are for rows that are printed as lines"),
+        (("--jobs", "2", "-o", "rows.parquet"), "threads are for rows that are printed as lines"),
+    ],
+)
+def test_threads_that_would_do_nothing_are_refused(options: tuple[str, ...], message: str, run: Run) -> None:
+    found = run("dump", "examples/kafka-logs/one-node/broker-1", *options)
+    assert found.code == 2
+    assert message in found.err
+
+
+def test_pure_python_has_no_threads(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "native", None)
+    found = run("dump", "examples/kafka-logs/one-node/broker-1", "--jobs", "2")
+    assert found.code == 2
+    assert "--jobs: threads are for the native engine" in found.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -309,3 +310,38 @@ def test_unknown_field_falls_back_to_rows(tmp_path: Path, monkeypatch: pytest.Mo
     file = segment(tmp_path, build([Record(b"k", b"v")]))
     assert writer_of(file, WAYS[0], json_bytes, printable_characters) is None
     assert both(file, WAYS[0])[1] == 0
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_threads_write_the_lines_of_one(tmp_path: Path, threads: int, deep: bool) -> None:
+    """Batches of every codec and of sizes that are far apart, with refused ones, damage and large ones between them, so
+    that parts end early; over several windows."""
+    dice = random.Random(threads)
+    data, offset = bytearray(), 0
+    for number in range(900 if deep else 30_000):
+        count, size = (dice.choice((1, 3, 40)), dice.choice((5, 900, 3000))) if deep else (1, 5)
+        codec = dice.choice(CODECS) if deep else "none"
+        value = dice.choice((b"x", b"\xff", b'"')) * size
+        listed = [Record(b"%d" % number, value, headers=(Header("\udcff"),) if number % 97 == 50 else ())] * count
+        if deep and number % 211 == 100:
+            listed = [Record(value=bytes(1 << 20))] * 17
+        batch = build(listed, base_offset=offset, codec=codec, producer_id=5 if number % 3 else -1)
+        if number % (301 if deep else 10_000) == 200:
+            batch = batch[:-1] + bytes([batch[-1] ^ 1])
+        data += batch
+        offset += len(listed)
+    file = segment(tmp_path, bytes(data))
+    options = logdir.Options(deep=deep, payloads=deep)
+
+    def written(threads: int) -> tuple[str, list[int]]:
+        whole, sizes = sha256(), []
+        for item in lines_of(file, options, encode=json_bytes, printable=printable_characters, threads=threads):
+            if isinstance(item, rows.Lines):
+                sizes.append(len(item.data))
+            whole.update(item.data if isinstance(item, rows.Lines) else json_bytes(item) + b"\n")
+        return whole.hexdigest(), sizes
+
+    (expected, of_one), (found, of_many) = written(1), written(threads)
+    assert found == expected
+    assert max(of_many) > max(of_one)  # parts of several threads in one piece

@@ -174,7 +174,7 @@ _FORMS = _fixed(
     "a fifth of the time; the file has a fifth of the size of the lines."
 )
 _OPEN = _fixed(
-    "Connections that stay open take the memory, 2.6 KB each once they are idle; with none left open it is 34 to 37 MB "
+    "Connections that stay open take the memory, 1.5 KB each once they are idle; with none left open it is 34 to 37 MB "
     "whatever the size. The example leaves 2 of its 36 open; repeated to 2 GB, 20,000 of them are held, which is the "
     "limit of open connections."
 )

@@ -37,6 +37,8 @@ struct Pending {
 /// not decoded.
 pub struct Matcher {
     ends: Option<Arc<Endpoints>>,
+    /// It is decoded, and `ends` were dropped for a while.
+    sleeps: bool,
     /// Requests without their responses yet, by correlation id, and responses without their requests.
     outstanding: Ordered<i32, Pending>,
     /// The later requests with the correlation id of one of those, and their number.
@@ -59,6 +61,7 @@ impl Matcher {
     pub fn new(ends: Option<Arc<Endpoints>>) -> Self {
         Matcher {
             ends,
+            sleeps: false,
             outstanding: Ordered::default(),
             same: HashMap::default(),
             repeated: 0,
@@ -207,6 +210,20 @@ impl Matcher {
         self.same.shrink_to_fit();
         self.early.settle();
         self.tokens.shrink_to_fit();
+        if self.ends.as_ref().is_some_and(|ends| Arc::strong_count(ends) == 1) {
+            self.ends = None;
+            self.sleeps = true;
+        }
+    }
+
+    pub fn sleeps(&self) -> bool {
+        self.sleeps
+    }
+
+    /// Takes its endpoints again.
+    pub fn wake(&mut self, ends: Arc<Endpoints>) {
+        self.ends = Some(ends);
+        self.sleeps = false;
     }
 
     /// Closes all open exchanges.

@@ -148,9 +148,13 @@ impl Tracker {
         self.weighed -= segment.payload.len() as i64;
         if self.connections.len() > self.limits.most_open {
             self.crowded = true;
-            let mut idle: Vec<_> = self.connections.iter().map(|(key, found)| (found.now.0, *key)).collect();
+            let ending = self.limits.most_open / 10;
+            let mut last: Vec<i64> = self.connections.values().map(|found| found.now.0).collect();
+            let (_, &mut newest, _) = last.select_nth_unstable(ending);
+            let idle = self.connections.iter().map(|(key, found)| (found.now.0, *key));
+            let mut idle: Vec<_> = idle.filter(|(packet, _)| *packet <= newest).collect();
             idle.sort_unstable_by_key(|(packet, _)| *packet);
-            for (_, key) in idle.into_iter().take(self.limits.most_open / 10 + 1) {
+            for (_, key) in idle {
                 self.end(py, &key)?;
             }
         }
@@ -185,14 +189,14 @@ impl Tracker {
                 connection.settle();
             }
         }
+        let mut total = self.held();
+        if total <= self.limits.most_held {
+            return Ok(());
+        }
         let context = &mut self.context;
         let connections = self.connections.iter();
         let mut held: Vec<_> =
             connections.map(|(key, connection)| (connection.held(context), connection.number, *key)).collect();
-        let mut total: i64 = held.iter().map(|(size, ..)| size).sum();
-        if total <= self.limits.most_held {
-            return Ok(());
-        }
         held.sort_unstable();
         while total > self.limits.most_held / 2 {
             let Some((size, _, key)) = held.pop() else { break };

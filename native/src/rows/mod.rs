@@ -28,6 +28,7 @@ impl LogRows {
     /// LogAppendTime), `markers` (ABORT, COMMIT) and `states` of transactions are names as JSON text; `printable` a byte
     /// for each character, None where only what JSON asks for is escaped. `decoded_markers`: where
     /// records have a field `decoded`, what stands in it of an ABORT and a COMMIT before and behind the epoch.
+    /// `threads`: how many write lines side by side.
     ///
     /// ValueError: a field that is not known here.
     #[new]
@@ -43,6 +44,7 @@ impl LogRows {
         printable: Option<Vec<u8>>,
         decoded_markers: Option<[(Vec<u8>, Vec<u8>); 2]>,
         max_batch_bytes: usize,
+        threads: usize,
     ) -> PyResult<Self> {
         let decodes_markers = decoded_markers.is_some();
         let header = header.into_iter().map(|name| (name, None)).collect();
@@ -62,7 +64,8 @@ impl LogRows {
             printable,
             decodes_markers,
             max_batch_bytes,
-            decompressor: Decompressor::default(),
+            decompressors: (0..threads.max(1)).map(|_| Decompressor::default()).collect(),
+            per_batch: 0,
         }))
     }
 

@@ -11,6 +11,8 @@ use super::json::{integer, Shown};
 
 /// Batches whose records have more bytes than this, decompressed, are refused: their lines would be many times that.
 const MOST_BYTES: usize = 16 << 20;
+/// Fewer bytes of lines are not worth a thread.
+const LEAST_PART: usize = 128 << 10;
 const ABORT: i16 = 0;
 const COMMIT: i16 = 1;
 
@@ -25,30 +27,108 @@ pub struct RowWriter {
     /// Whether the records of markers are decoded: only those that are as brokers write them.
     pub decodes_markers: bool,
     pub max_batch_bytes: usize,
-    pub decompressor: Decompressor,
+    /// One for each thread that writes lines.
+    pub decompressors: Vec<Decompressor>,
+    /// Bytes of lines that a batch took, on average, the last time; 0 before that.
+    pub per_batch: usize,
 }
 
 /// The lines of whole batches, of how many, and whether the next one was refused.
+#[derive(Default)]
 pub struct Lines {
     pub bytes: Vec<u8>,
     pub batches: usize,
     pub refused: bool,
 }
 
+impl Lines {
+    /// Adds those that come next.
+    fn add(&mut self, next: Lines) {
+        match self.batches {
+            0 => self.bytes = next.bytes,
+            _ => self.bytes.extend_from_slice(&next.bytes),
+        }
+        self.batches += next.batches;
+        self.refused = next.refused;
+    }
+}
+
 impl RowWriter {
-    /// The lines of the batches that begin at `starts`, until they are `most` bytes, or up to a batch that is not
-    /// plain: one that is damaged, a marker of another kind, text that Python has to judge.
+    /// The lines of the batches that begin at `starts`, until they are `most` bytes for each thread, about, or up to a
+    /// batch that is not plain: one that is damaged, a marker of another kind, text that Python has to judge.
     ///
     /// `origin`: position of `data` in its file. `states`: of the batches' transactions, places in `names.states`.
     pub fn lines(&mut self, data: &[u8], origin: i64, starts: &[i64], states: Option<&[i8]>, most: usize) -> Lines {
-        let mut out = Vec::with_capacity(most + most / 8);
+        let mut decompressors = std::mem::take(&mut self.decompressors);
+        let found = match decompressors.as_mut_slice() {
+            [one] => self.part(one, data, origin, starts, states, most),
+            threads => self.parts(threads, data, origin, starts, states, most),
+        };
+        self.decompressors = decompressors;
+        self.per_batch = found.bytes.len().checked_div(found.batches).unwrap_or(self.per_batch);
+        found
+    }
+
+    /// Neighbouring parts of the batches, each by a thread. What comes after a part that is not whole is dropped.
+    fn parts(
+        &self,
+        decompressors: &mut [Decompressor],
+        data: &[u8],
+        origin: i64,
+        starts: &[i64],
+        states: Option<&[i8]>,
+        most: usize,
+    ) -> Lines {
+        // As many batches as fill `most`, or fewer where all are soon done; the first time one thread alone counts them.
+        let fair = starts.len().div_ceil(decompressors.len().max(1));
+        let each = match self.per_batch {
+            0 => starts.len(),
+            size => fair.max(LEAST_PART / size).clamp(1, (most / size).max(1)),
+        };
+        let most = if each < starts.len() { 2 * most } else { most };
+        let states = |begin: usize, count: usize| {
+            states.map(|states| states.get(begin..).map_or(&[][..], |after| &after[..count.min(after.len())]))
+        };
+        std::thread::scope(|scope| {
+            let mut begin = 0;
+            let mut running = Vec::new();
+            for (part, decompressor) in starts.chunks(each.max(1)).zip(decompressors) {
+                let states = states(begin, part.len());
+                begin += part.len();
+                running
+                    .push((part.len(), scope.spawn(move || self.part(decompressor, data, origin, part, states, most))));
+            }
+            let mut whole = true;
+            let mut all = Lines::default();
+            for (count, thread) in running {
+                let found = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                if whole {
+                    whole = found.batches == count;
+                    all.add(found);
+                }
+            }
+            all
+        })
+    }
+
+    /// See `lines`; `most` bytes in all.
+    fn part(
+        &self,
+        decompressor: &mut Decompressor,
+        data: &[u8],
+        origin: i64,
+        starts: &[i64],
+        states: Option<&[i8]>,
+        most: usize,
+    ) -> Lines {
+        let mut out = Vec::with_capacity(most.min(starts.len() * self.per_batch.max(1)) + most / 8);
         let mut batches = 0;
         let mut refused = false;
         while batches < starts.len() && out.len() < most {
             let mark = out.len();
             let state = states.map(|states| states.get(batches).copied().unwrap_or(-1));
             let at = usize::try_from(starts[batches]).map_err(|_| Refused);
-            if at.and_then(|at| self.batch(data, origin, at, state, Form::Lines, &mut out)).is_err() {
+            if at.and_then(|at| self.batch(decompressor, data, origin, at, state, Form::Lines, &mut out)).is_err() {
                 out.truncate(mark);
                 refused = true;
                 break;
@@ -61,21 +141,30 @@ impl RowWriter {
     /// Appends whole batches as a list, each with its `records`. Refused: bytes that are anything else, and what `lines`
     /// refuses. Records have fields.
     pub fn list(&mut self, data: &[u8], out: &mut Vec<u8>) -> Read<()> {
+        let mut decompressors = std::mem::take(&mut self.decompressors);
+        let found = self.write_list(&mut decompressors[0], data, out);
+        self.decompressors = decompressors;
+        found
+    }
+
+    fn write_list(&self, decompressor: &mut Decompressor, data: &[u8], out: &mut Vec<u8>) -> Read<()> {
         out.push(b'[');
         let mut at = 0;
         while at < data.len() {
             if at > 0 {
                 out.push(b',');
             }
-            at += self.batch(data, 0, at, None, Form::List, out)?;
+            at += self.batch(decompressor, data, 0, at, None, Form::List, out)?;
         }
         out.push(b']');
         Ok(())
     }
 
     /// Appends the batch at `at`; its size. The checksum of one in a list is tested.
+    #[allow(clippy::too_many_arguments)]
     fn batch(
-        &mut self,
+        &self,
+        decompressor: &mut Decompressor,
         data: &[u8],
         origin: i64,
         at: usize,
@@ -87,7 +176,7 @@ impl RowWriter {
         let batch = &data[at..at + header.size()];
         let deep = !self.record.is_empty();
         let records = match deep || header.control() {
-            true => payload(batch, &header, &mut self.decompressor, self.max_batch_bytes.min(MOST_BYTES))?,
+            true => payload(batch, &header, decompressor, self.max_batch_bytes.min(MOST_BYTES))?,
             false => &[],
         };
         if records.len() > MOST_BYTES {

@@ -14,6 +14,7 @@ const MOST_SEARCHES: usize = 16;
 impl Connection {
     /// Ends the connection and reports what is incomplete.
     pub fn finish(&mut self, py: Python<'_>, context: &mut Context) -> PyResult<()> {
+        self.wake(py, context)?;
         let [mut first, mut second] = [0, 1].map(|index| {
             let mut events = Vec::new();
             self.directions[index].stream.finish(&mut events);
@@ -53,7 +54,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Drops the bytes that retransmissions are compared with, and memory that is reserved only.
+    /// Drops the bytes that retransmissions are compared with, memory that is reserved only, and names that are made
+    /// again with its next packet.
     pub fn settle(&mut self) {
         self.directions.iter_mut().for_each(FrameStream::settle);
         if let Some(matcher) = &mut self.matcher {
@@ -63,6 +65,7 @@ impl Connection {
 
     /// Frees the memory that it holds, and reports the bytes that are lost thereby.
     pub fn free_memory(&mut self, py: Python<'_>, context: &mut Context) -> PyResult<()> {
+        self.wake(py, context)?;
         for index in [0, 1] {
             let mut events = Vec::new();
             self.directions[index].stream.flush(&mut events);

@@ -67,9 +67,11 @@ pub struct Connection {
     /// Directions have the index of the end that sends.
     pub ends: [End; 2],
     pub reset_ns: Option<i64>,
-    pub tls: Option<Tls>,
+    /// Boxed, as most connections have none, and as many may be open.
+    pub tls: Option<Box<Tls>>,
     directions: [FrameStream; 2],
-    records: [TlsRecords; 2],
+    /// While it may prove to be TLS.
+    records: Option<Box<[TlsRecords; 2]>>,
     continued: bool,
     /// The end that sent the SYN, and the end that sends requests once the verdict is Kafka.
     opener: Option<usize>,
@@ -102,7 +104,7 @@ impl Connection {
             reset_ns: None,
             tls: None,
             directions: Default::default(),
-            records: Default::default(),
+            records: None,
             continued,
             opener: None,
             client: 0,
@@ -140,7 +142,7 @@ impl Connection {
     pub fn held(&self, context: &Context) -> i64 {
         let directions: i64 = self.directions.iter().map(|direction| direction.stream.held() + direction.held()).sum();
         directions
-            + self.tls.as_ref().map_or(0, Tls::held)
+            + self.tls.as_ref().map_or(0, |tls| tls.held())
             + self.matcher.as_ref().map_or(0, |matcher| matcher.held(context))
     }
 
@@ -156,6 +158,7 @@ impl Connection {
         segment: &Segment<'_>,
         at: Moment,
     ) -> PyResult<()> {
+        self.wake(py, context)?;
         let missing = (segment.size - segment.payload.len()) as i64;
         self.bytes += segment.size as i64;
         self.cut += missing;
@@ -316,15 +319,15 @@ impl Connection {
             return false;
         }
         match event {
-            Event::Chunk(data, _) => return self.records[index].feed(data),
-            _ => self.records[index].lose(),
+            Event::Chunk(data, _) => return self.records.get_or_insert_default()[index].feed(data),
+            _ => self.records.get_or_insert_default()[index].lose(),
         }
         false
     }
 
     /// Puts the TLS layer between streams and frames; the bytes so far pass through it.
     fn begin_tls(&mut self, py: Python<'_>, context: &mut Context) -> PyResult<()> {
-        self.tls = Some(Tls::new(py, context)?);
+        self.tls = Some(Box::new(Tls::new(py, context)?));
         let mut chunks = Vec::new();
         for (index, direction) in self.directions.iter_mut().enumerate() {
             chunks.extend(direction.withdraw().into_iter().map(|(data, at)| (at.0, index, data, at)));

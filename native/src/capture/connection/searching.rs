@@ -201,6 +201,7 @@ impl Connection {
     /// Begins to match frames. `client`: the end that sends requests.
     pub(super) fn is_kafka(&mut self, py: Python<'_>, context: &mut Context, client: usize) -> PyResult<()> {
         self.verdict = Verdict::Kafka;
+        self.records = None;
         self.client = client;
         let ends = match self.owned {
             true => Some(Arc::new(self.named(py, context)?)),
@@ -212,6 +213,17 @@ impl Connection {
         self.matcher = Some(matcher);
         for (index, problem, at) in std::mem::take(&mut self.early_problems) {
             self.report(context, index, problem, at);
+        }
+        Ok(())
+    }
+
+    /// What its rows have in common is there again, after `settle`.
+    pub(super) fn wake(&mut self, py: Python<'_>, context: &Context) -> PyResult<()> {
+        if self.matcher.as_ref().is_some_and(Matcher::sleeps) {
+            let ends = Arc::new(self.named(py, context)?);
+            if let Some(matcher) = &mut self.matcher {
+                matcher.wake(ends);
+            }
         }
         Ok(())
     }

@@ -1,0 +1,194 @@
+"""Gates of `capture` and `dump` that no other bench measures: TLS, cores, memory.
+
+    python -m tools.bench.command_gates                      # prints the table
+    python -m tools.bench.command_gates --old PATH --write   # beside another checkout, and into docs/performance.md
+
+TLS is decrypted at a steady rate: the difference of two lengths of one connection, by the difference of the processor
+times. What two cores gain is computed from the processor time of the thread that reads and of those that it shares the
+work with, since the clock of a busy machine says nothing: as long as the first one takes, and half of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import ssl
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kafkawire import records
+from kafkawire.frames import encode_request, encode_response
+from kafkawire.messages import ApiVersionsRequest, ApiVersionsResponse, ProduceRequest, ProduceResponse
+from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
+from tests.capture.tls_traffic import CLIENT, SERVER, Endpoints
+from tests.capture.wiretap import Conversation, ethernet, pcap
+from tools.bench.cases import LARGE_CAPTURE, Inputs
+from tools.bench.peak_memory import child_peak
+from tools.bench.sample_data import ROOT
+from tools.pages import write_section
+
+_PAGE = ROOT / "docs" / "performance.md"
+#: Exchanges of the two connections.
+_SHORT, _LONG = 2_000, 42_000
+_SEGMENT = 400 << 20
+_TLS_GATE, _CORES_GATE, _CAPTURE_GATE, _PARQUET_GATE = 20, 1.6, 64, 200
+
+#: Runs a command in this process; prints the processor time of its main thread, and of all.
+_TIMED = """
+import resource, sys
+from kafkawire.cli import main
+code = main(sys.argv[1:])
+sys.stdout.flush()
+def of(who):
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+print(code, of(resource.RUSAGE_THREAD), of(resource.RUSAGE_SELF), file=sys.stderr)
+"""
+
+
+class Gate(NamedTuple):
+    what: str
+    measured: str
+    goal: str
+    met: bool
+
+
+class Times(NamedTuple):
+    """Seconds of processor time: of the thread that reads, and of all."""
+
+    main: float
+    all: float
+
+
+def times(words: list[str], rounds: int, checkout: Path = ROOT) -> Times:
+    """Of the fastest run of a command."""
+    found = []
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    for _ in range(rounds):
+        command = [sys.executable, "-c", _TIMED, *words]
+        done = subprocess.run(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, cwd=checkout, check=True
+        )
+        code, main, whole = done.stderr.split()[-3:]
+        if int(code) not in (0, 4):
+            raise SystemExit(f"{' '.join(words)}: {done.stderr.decode()}")
+        found.append(Times(float(main), float(whole)))
+    return min(found, key=lambda one: one.all)
+
+
+class Talk(NamedTuple):
+    """One connection, with TLS 1.3 and without; its key log, and how many bytes it carries."""
+
+    encrypted: Path
+    plain: Path
+    keys: Path
+    size: int
+
+
+def connection(folder: Path, exchanges: int) -> Talk:
+    """Small Produce requests, each in a record of its own."""
+    batch = records.build([records.Record(b"k", b'{"order": 17, "product": "lamp", "cents": 250}')])
+    partition = PartitionProduceData(index=0, records=batch)
+    body = ProduceRequest(acks=1, topic_data=(TopicProduceData(name="orders", partition_data=(partition,)),))
+    messages = [
+        (CLIENT, encode_request(ApiVersionsRequest(), version=3, correlation_id=0, client_id="bench")),
+        (SERVER, encode_response(ApiVersionsResponse(), version=3, correlation_id=0)),
+    ]
+    for number in range(1, exchanges + 1):
+        messages.append((CLIENT, encode_request(body, version=9, correlation_id=number, client_id="bench")))
+        messages.append((SERVER, encode_response(ProduceResponse(), version=9, correlation_id=number)))
+    (place := folder / f"tls-{exchanges}").mkdir()
+    ends = Endpoints(place, ssl.TLSVersion.TLSv1_3)
+    for name, sent in (("tls", ends.connect(messages).sent), ("plain", messages)):
+        talk = Conversation()
+        for side, data in sent:
+            talk.send(side, data)
+        (place / f"{name}.pcap").write_bytes(pcap(map(ethernet, talk.close().packets), step_ns=1000))
+    return Talk(place / "tls.pcap", place / "plain.pcap", ends.key_log, sum(len(data) for _, data in messages))
+
+
+def tls_gate(folder: Path, rounds: int, old: Path | None) -> Gate:
+    short, long = (connection(folder, size) for size in (_SHORT, _LONG))
+
+    def rate(checkout: Path, *, encrypted: bool = True) -> float:
+        """Megabytes a second."""
+        took = []
+        for talk in (short, long):
+            words = [str(talk.encrypted), "--keylog", str(talk.keys)] if encrypted else [str(talk.plain)]
+            took.append(times(["capture", *words, "--format", "jsonl"], rounds, checkout).all)
+        return (long.size - short.size) / (took[1] - took[0]) / 1e6
+
+    now, plain = rate(ROOT), rate(ROOT, encrypted=False)
+    before = None if old is None else rate(old)
+    told = f"without TLS {plain:.0f} MB" + ("" if before is None else f", before {before:.1f} MB")
+    measured = f"{now:.0f} MB a second" + ("" if before is None else f", {now / before:.0f}×")
+    met = before is not None and now / before >= _TLS_GATE
+    return Gate(
+        f"TLS on one long connection, records of some 150 bytes ({told})", measured, f"at least {_TLS_GATE}×", met
+    )
+
+
+def cores_gates(inputs: Inputs, rounds: int) -> Iterator[Gate]:
+    for codec in ("lz4", "zstd"):
+        segment, _ = inputs.segment(codec, _SEGMENT, "cores")
+        words = ["dump", str(segment), "--print-data-log", "--format", "jsonl", "--jobs"]
+        one, two = times([*words, "1"], rounds), times([*words, "2"], rounds)
+        gained = one.all / (two.main + (two.all - two.main) / 2)
+        what = f"two cores, `dump --print-data-log` of {_SEGMENT >> 20} MB in {codec}"
+        yield Gate(what, f"{gained:.2f}×", f"at least {_CORES_GATE}×", gained >= _CORES_GATE)
+
+
+def memory_gates(inputs: Inputs) -> Iterator[Gate]:
+    path, _ = inputs.capture(LARGE_CAPTURE)
+    try:
+        for options, most in (
+            ((), _CAPTURE_GATE),
+            (("--body",), _CAPTURE_GATE),
+            (("--body", "parquet"), _PARQUET_GATE),
+        ):
+            with tempfile.TemporaryDirectory() as folder:
+                given = [*options[:1], *(("-o", f"{folder}/rows.parquet") if len(options) > 1 else ())]
+                peak = child_peak([sys.executable, "-m", "kafkawire", "capture", str(path), *given], os.environ)
+            if peak is None:
+                raise SystemExit("capture: no success")
+            shown = " ".join(["capture", *options[:1], *(("-o rows.parquet",) if len(options) > 1 else ())])
+            what = f"most memory of `{shown}` of 2 GB, 20,000 connections open"
+            yield Gate(what, f"{peak / 1e6:.0f} MB", f"under {most} MB", peak / 1e6 < most)
+    finally:
+        path.unlink()
+
+
+def table(gates: list[Gate]) -> str:
+    lines = ["| | measured | goal | |", "|---|---:|---:|---|"]
+    lines += [
+        f"| {gate.what} | {gate.measured} | {gate.goal} | {'met' if gate.met else '**not met**'} |" for gate in gates
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tools.bench.command_gates", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--old", type=Path, help="another checkout with its engine, for the rate of TLS before")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each command (default %(default)s)")
+    parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
+    arguments = parser.parse_args()
+    inputs = Inputs()
+    with tempfile.TemporaryDirectory() as folder:
+        gates = [tls_gate(Path(folder), arguments.rounds, arguments.old)]
+    gates += [*cores_gates(inputs, arguments.rounds), *memory_gates(inputs)]
+    text = table(gates)
+    print(text)
+    if arguments.write:
+        write_section(_PAGE, "command-gates", f"{_HEAD}\n\n{text}\n\n{_NOTES}")
+
+
+_HEAD = ""
+_NOTES = ""
+
+
+if __name__ == "__main__":
+    main()
