@@ -77,30 +77,27 @@ async def test_a_late_transaction_has_a_cause_by_release_and_features() -> None:
 
 
 @scenario
-async def test_a_ghost_that_blocks_readers_gets_an_abort_command() -> None:
-    """Its data is deleted, and readers still wait: the action frees them where no coordinator will."""
+async def test_a_transaction_that_began_below_the_log_start_hangs_as_others_do() -> None:
+    """DeleteRecords removed its first records; of the others a leader says nothing (4.4.0: readers waited for ever behind
+    two that were left, and it was a ghost, exit code 0)."""
     made = broker()
     made.on[ListOffsetsRequest] = lambda request: _from(offsets(request), 60)
     audit = await find(made, replace(SEARCH, address="h:1"))
-    assert verdicts(audit) == [("not_hanging", "ghost")]
+    assert verdicts(audit) == [("hanging", "no_transactional_id")]
     (finding,) = audit.findings
-    assert finding.blocked
-    assert "no authorizer hides any" in finding.evidence[2]
-    assert finding.action == (
-        "readers wait until a marker is written: kafka-transactions.sh --bootstrap-server h:1 abort --topic orders "
-        "--partition 0 --producer-id 7 --producer-epoch 3 --coordinator-epoch 0"
-    )
+    assert (finding.attention, finding.blocked) == ("hanging", True)
+    assert "; the log starts at 60." in finding.evidence[0]
+    assert finding.action == "kafkawire txn abort --bootstrap-server h:1 --topic orders --partition 0 --start-offset 40"
 
 
 @scenario
-async def test_a_ghost_that_its_coordinator_holds_is_left_to_it() -> None:
+async def test_a_transaction_that_began_below_the_log_start_and_is_held_is_left_to_its_coordinator() -> None:
     made = broker()
-    made.on |= preparing("Ongoing")
+    made.on |= preparing("Ongoing", transaction_timeout_ms=60_000, transaction_start_time_ms=1)
     made.on[ListOffsetsRequest] = lambda request: _from(offsets(request), 60)
     (finding,) = (await find(made)).findings
-    assert finding.reason == "ghost"
+    assert finding.reason == "late"
     assert "its coordinator must end it" in (finding.action or "")
-    assert "kafka-transactions.sh" not in (finding.action or "")
 
 
 @scenario

@@ -61,6 +61,26 @@ def test_converts_a_description_to_a_record() -> None:
 
 
 @pytest.mark.parametrize(
+    ("log_start", "read_to", "last", "ghost"),
+    [
+        (20, 0, None, False),  # it began at the log start
+        (25, 0, None, False),  # five records, which may be its own
+        (30, 0, None, True),  # no record
+        (25, 30, None, True),  # they were read, and are not
+        (25, 29, None, False),
+        (25, 0, 24, True),  # its last batch was seen, and is deleted since
+        (25, 0, 25, False),
+    ],
+)
+def test_a_ghost_is_one_whose_data_is_known_to_be_deleted(
+    log_start: int, read_to: int, last: int | None, ghost: bool
+) -> None:
+    open_ = open_transaction() if last is None else open_transaction(last_offset=last, batches=1)
+    found = finding(described_state("CompleteCommit"), open_=open_, log_start=log_start, read_to=read_to)
+    assert (found.verdict, found.reason) == (("not_hanging", "ghost") if ghost else ("hanging", "transaction_ended"))
+
+
+@pytest.mark.parametrize(
     ("state", "epoch", "verdict", "reason"),
     [
         ("Ongoing", EPOCH, "not_hanging", "late"),

@@ -294,6 +294,28 @@ def test_action_for_a_ghost_that_blocks_readers(tmp_path: Path, state: str, epoc
     assert (finding.action or "").startswith(action), finding
 
 
+@pytest.mark.parametrize(("high", "verdict"), [(1, "unknown"), (2, "not_hanging"), (None, "not_hanging")])
+def test_a_decision_that_replicas_lack_is_not_stuck(tmp_path: Path, high: int | None, verdict: str) -> None:
+    """4.4.0 below min.insync.replicas: the coordinator answers Ongoing, and its Prepare record is above the high
+    watermark. Its marker is not late, and the record may still be lost."""
+    directory = LogDirectory(tmp_path / "logs", ids=1)
+    directory.partition(*P).data(PID, 0, at=OLD)
+    directory.high_watermark(*P, 1)
+    directory.id("pay", "PrepareCommit", PID, 0, P, at=OLD, version=0)
+    directory.id("other", "CompleteCommit", 1, 5, at=NOON)
+    if high is not None:
+        directory.high_watermark("__transaction_state", 0, high)
+    found = audit(directory)
+    (finding,) = found.findings
+    (answer,) = (one for one in found.answers if one.check == "prepare_completed")
+    assert (finding.verdict, answer.violated) == (verdict, int(verdict != "unknown"))
+    if verdict == "unknown":
+        (missing,) = (one for one in finding.premises if not one.holds)
+        assert missing.what.startswith(
+            "Its record at offset 1 of __transaction_state-0 is not below the high watermark 1"
+        )
+
+
 def test_the_marker_of_a_ghost_is_one_that_the_partition_does_not_fence(tmp_path: Path) -> None:
     """Its producer state remembers the newest coordinator epoch, which no record of the log shows any more."""
     directory = LogDirectory(tmp_path / "logs")

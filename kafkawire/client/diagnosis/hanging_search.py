@@ -31,7 +31,7 @@ from kafkawire.client.diagnosis.reading_changes import (
     preparing_ms,
     same_verdict,
 )
-from kafkawire.client.diagnosis.search import Observation, Search, chosen
+from kafkawire.client.diagnosis.search import LogsRead, Observation, Search, chosen
 from kafkawire.client.diagnosis.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of, unanswered
 from kafkawire.client.errors import ClientError, NoSuchBrokerError
 from kafkawire.client.results import Metadata, TopicPartition
@@ -77,7 +77,7 @@ async def observe(
     *,
     since: Mapping[OpenKey, int] | None = None,
     read_log: bool = True,
-    logged: Mapping[OpenKey, Open] | None = None,
+    logs: LogsRead | None = None,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     clock: Callable[[], int] = clock_ms,
     progress: Callable[[int, int], None] | None = None,
@@ -89,12 +89,14 @@ async def observe(
             confirmed again, nor is absence proven again: no id is assigned to a producer id in use.
         since: when earlier searches first saw the transactions of `earlier`, epoch milliseconds.
         read_log: whether `__transaction_state`, which can be large, may be read as a proof.
-        logged: the open transactions that were found in logs, which show more of them than leaders do.
+        logs: what logs show, which is more than leaders say.
         pause: sleeps for the given seconds, before suspects are read again. `clock`: returns epoch milliseconds.
         progress: as for `find_hanging`.
     """
     prover = NoOwnerProver(cluster, search.timeout_s, read_log=read_log)
-    return await _Finder(cluster, search, progress, earlier, since or {}, prover, pause, logged or {}, clock).run()
+    return await _Finder(
+        cluster, search, progress, earlier, since or {}, prover, pause, logs or LogsRead(), clock
+    ).run()
 
 
 @dataclass
@@ -106,7 +108,7 @@ class _Finder:
     _since: Mapping[OpenKey, int]
     _prover: NoOwnerProver
     _pause: Callable[[float], Awaitable[None]]
-    _logged: Mapping[OpenKey, Open]
+    _logs: LogsRead
     _clock: Callable[[], int]
     _settings: tuple[rows.Setting, ...] = ()
     _traits: ClusterTraits = field(default_factory=ClusterTraits)
@@ -318,12 +320,9 @@ class _Finder:
             last_timestamp=-1 if state.last_timestamp is None else state.last_timestamp,
             coordinator_epoch=state.coordinator_epoch,
         )
-        logged = self._logged.get(key)
-        if logged is not None and (logged.start_offset, logged.producer_epoch) == (start, state.producer_epoch):
-            read = "last_offset", "written_after", "written_by", "first_timestamp", "batches"
-            open_ = replace(open_, **{name: getattr(logged, name) for name in read})
         return LiveCase(
-            open=open_,
+            open=self._logs.seen(key, open_),
+            read_to=self._logs.read_to.get(place, 0),
             first_start=starts[place],
             as_of=reading.at if self._search.as_of is None else self._search.as_of,
             max_timeout_ms=self._settings[0].value,

@@ -1,15 +1,20 @@
-"""`Search`: which transactions to look for, and how. `Observation`: the audit, and its coverage by partition."""
+"""`Search`: which transactions to look for, and how. `LogsRead`: what logs showed before. `Observation`: the audit, and
+its coverage by partition."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import msgspec
 
 from kafkawire import rows
+from kafkawire.client.diagnosis.cluster_reading import OpenKey
 from kafkawire.client.diagnosis.unread_partitions import UnreadGap
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.commands import quoted
+from kafkawire.transactions.facts import Open
 from kafkawire.transactions.verdict.case import MAX_TIMEOUT_MS, given_limit
 from kafkawire.transactions.verdict.live_case import LiveCase
 
@@ -18,6 +23,26 @@ SESSION_S = 12.0
 _CONFIRM_AFTER_S = 1.0
 #: Bytes that are fetched of a partition to measure what is held back.
 FETCH_BYTES = 8 << 20
+
+
+class LogsRead(msgspec.Struct, frozen=True):
+    """What was read of logs before a search.
+
+    Attributes:
+        opens: the open transactions that were found in them.
+        read_to: of each partition that was read from its log start offset on, the offset up to which.
+    """
+
+    opens: Mapping[OpenKey, Open] = {}
+    read_to: Mapping[TopicPartition, int] = {}
+
+    def seen(self, key: OpenKey, open_: Open) -> Open:
+        """A transaction that a leader remembers, with what its log shows of it."""
+        found = self.opens.get(key)
+        if found is None or (found.start_offset, found.producer_epoch) != (open_.start_offset, open_.producer_epoch):
+            return open_
+        read = "last_offset", "written_after", "written_by", "first_timestamp", "batches"
+        return msgspec.structs.replace(open_, **{name: getattr(found, name) for name in read})
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from kafkawire.client.diagnosis.live_clocks import clocks_ahead
 from kafkawire.client.diagnosis.log_reading import FetchStretch, Load, LogReader, ReadWith, StretchReader
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan, plan_reading, refreshed
-from kafkawire.client.diagnosis.search import Search
+from kafkawire.client.diagnosis.search import LogsRead, Search
 from kafkawire.client.diagnosis.share_judging import live_share_answers
 from kafkawire.client.diagnosis.unread_partitions import gaps_of, reason, rows_of
 from kafkawire.client.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, ClientError
@@ -114,7 +114,14 @@ async def audit(
         for replica in found
         for one in replica.opens
     }
-    observed = await observe(cluster, search, {}, read_log=True, logged=opens)
+    whole = (
+        stretch
+        for stretch, replica in zip(stretches, found, strict=True)
+        if stretch.start <= stretch.offsets.log_start and stretch.place not in errors
+        if replica.partition.gap is None and not replica.partition.damaged
+    )
+    read_to = {stretch.place: stretch.end for stretch in whole}
+    observed = await observe(cluster, search, {}, read_log=True, logs=LogsRead(opens, read_to))
     facts = Facts(
         paths=(address,),
         brokers=tuple(sorted(metadata.brokers)),

@@ -41,6 +41,10 @@ _Value = TransactionLogValue
 _GAP = "compaction removed records between the id's record and the one before"
 _CLOCKS = "two coordinators wrote the two records, and their clocks differ"
 _ILLEGAL = "the step, or the one before, violates a rule already"
+_AGAIN = (
+    "a coordinator decides again where the Prepare record before was not acknowledged: too few replicas were in sync, "
+    "or it timed out"
+)
 _OLD = "the record is of a version that does not carry previous producer ids"
 
 
@@ -52,6 +56,31 @@ def transition_problem(before: _Value | None, after: _Value | None) -> str | Non
     if follows(was, state, version):
         return None
     return f"{state or 'a tombstone'} after {was or 'nothing'}, at transaction version {version}"
+
+
+def decides_again(before: _Value | None, after: _Value | None) -> bool:
+    """Whether a Prepare record replaces the one before, of the same transaction: a coordinator whose append fails stays
+    in the state before, and the record stays in the log, where it may reach the replicas later (Kafka's
+    `TransactionStateManager.appendTransactionToLog`)."""
+    if before is None or after is None or not {_state(before), _state(after)} <= PREPARED:
+        return False
+    same = before.producer_id == after.producer_id and partitions_of(before) == partitions_of(after)
+    if not same or before.transaction_start_timestamp_ms != after.transaction_start_timestamp_ms:
+        return False
+    if before.transaction_last_update_timestamp_ms >= after.transaction_last_update_timestamp_ms:
+        return False
+    # Both follow one record: some epoch of it permits either step.
+    return any(
+        step in _steps(after) for step in (after.producer_epoch - before.producer_epoch + one for one in _steps(before))
+    )
+
+
+def _state(value: _Value) -> str:
+    return state_name(value.transaction_status)
+
+
+def _steps(value: _Value) -> frozenset[int]:
+    return EPOCH_STEPS[_state(value), raises_epoch(value.client_transaction_version)]
 
 
 def fields_problem(before: _Value | None, after: _Value) -> str | None:
@@ -233,6 +262,10 @@ class IdChecks:
     def judge(self, before: Registration | None, found: Registration) -> None:
         """Judge the step to a record, with none missing since the id's record before."""
         was, value = None if before is None else before.value, found.value
+        if decides_again(was, value):
+            for tally in self._tallies.values():
+                tally.lack(_AGAIN)
+            return
         problems = {LEGAL_TRANSITION: transition_problem(was, value) or self._too_soon(before, found)}
         if value is not None and problems[LEGAL_TRANSITION] is None:
             problems[EPOCH_STEP] = epoch_problem(was, value)

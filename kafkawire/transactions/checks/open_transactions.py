@@ -138,6 +138,8 @@ def _prepared(context: CaseContext, record: Registration, stuck: rows.Finding | 
         tally.lack(_DAMAGED)
     elif context.log.lost_after(record) is not None:
         tally.lack(_LOST)
+    elif context.log.unreplicated(record) is not None:
+        tally.lack("the record is not below the high watermark: replicas lack it, and its coordinator waits for them")
     elif as_of is None:
         tally.lack("the times of the partition are far from those of all other brokers, and do not count")
     elif stuck is None and as_of - since <= context.max_timeout_ms + GRACE_MS:

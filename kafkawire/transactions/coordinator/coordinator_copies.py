@@ -38,6 +38,7 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         until: of those in directories of brokers that were stopped cleanly the newest broker-side time in the
             directory: until then they are whole, unless their leader has more.
         lost: of those in which records are lost, and nothing is damaged, the last offsets of these.
+        high_watermarks: of those that a checkpoint names; of several replicas the highest.
     """
 
     partitions: int
@@ -48,6 +49,7 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     until: dict[int, int] = {}
     places: dict[int, Place] = {}
     lost: dict[int, MissingOffsets] = {}
+    high_watermarks: dict[int, int] = {}
 
     def source(self, chosen: Collection[int] | None = None) -> str | None:
         """The folders of some partitions, of all that were read by default; the first of many; None for none.
@@ -92,6 +94,12 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def complete(self) -> bool:
         """Whether an id that was found nowhere does not exist."""
         return not self.missing and not self.damaged and not self.lost
+
+    def unreplicated(self, record: Registration) -> int | None:
+        """The high watermark, where the newest record of an id is not below it: a coordinator acts on no record that
+        replicas lack, and it may still be lost."""
+        high = self.high_watermarks.get(record.place.partition)
+        return None if high is None or record.offset < high else high
 
     def lost_after(self, record: Registration) -> MissingOffsets | None:
         """The lost offsets above that of the newest record of an id: a newer one may have been there."""

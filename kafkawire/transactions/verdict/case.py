@@ -181,6 +181,11 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         """What else a verdict rests on by which no coordinator will end the transaction."""
 
     @property
+    def of_decision(self) -> tuple[Premise, ...]:
+        """What else it rests on that what the coordinator has recorded is decided."""
+        return ()
+
+    @property
     @abstractmethod
     def of_partition(self) -> tuple[Premise, ...]:
         """What of the partition, and of the replica that was read, a verdict rests on that advises an action."""
@@ -301,6 +306,11 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         """Whether it, and no other, holds the last stable offset back now."""
         stable, high = self.last_stable_offset, self.high_watermark
         return self.open.start_offset == self.first_start and (stable is None or high is None or stable < high)
+
+    @property
+    def deleted(self) -> bool:
+        """Whether all its data is known to be deleted."""
+        return self.open.last_offset < self.log_start
 
     @cached_property
     def standing(self) -> str | None:

@@ -147,6 +147,10 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         unreadable = {place for place, history in self.histories.items() if history.unreadable is not None}
         damaged = {n for n, p in of_ids.items() if p.damaged or p.place in unreadable}
         lost = lost_records(of_ids, self.facts.partitions)
+        high: dict[int, int] = {}
+        for one in self.facts.partitions:
+            if one.place.topic == TRANSACTION_STATE and one.high_watermark is not None:
+                high[one.place.partition] = max(one.high_watermark, high.get(one.place.partition, 0))
         return CoordinatorLog(
             partitions=self.resolved.transaction_state_partitions.value,
             read=tuple(sorted(of_ids)),
@@ -159,6 +163,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             },
             places={number: partition.place for number, partition in of_ids.items()},
             lost={number: one for number, one in sorted(lost.items()) if number not in damaged},
+            high_watermarks=high,
             until={
                 number: self.covered[partition.place.copy]
                 for number, partition in of_ids.items()

@@ -183,6 +183,19 @@ class CopiedCase(CopiedReach, frozen=True, kw_only=True, dict=True):
         return (unmet(REACH, what, LATER_COPY.format(place), self.record_source),)
 
     @property
+    def of_decision(self) -> tuple[Premise, ...]:
+        newest = None if self.owner is None else self.owner.newest
+        high = None if newest is None else self.log.unreplicated(newest)
+        if newest is None or high is None:
+            return ()
+        what = (
+            f"Its record at offset {newest.offset} of {newest.place} is not below the high watermark {high}: until its "
+            "replicas have it, nothing is decided, and no marker is written."
+        )
+        needs = f"copy {newest.place} again, with replication-offset-checkpoint after it"
+        return (unmet(REACH, what, needs, self.record_source),)
+
+    @property
     def seen_until(self) -> int | None:
         """Until when the partition was read; and while its coordinator held it Ongoing, there was no marker."""
         value = self.value

@@ -119,6 +119,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         read_at: this machine's clock when the partition was read, epoch milliseconds; None where no clock is used.
         first_seen: since when this machine has seen it open, by the same clock; None where it was not seen before.
         agreed: whether an earlier reading found the partition and the coordinator as they are.
+        read_to: up to which offset its log was read, from the log start on, without a batch of it; 0 where it was not.
         skew: of the coordinator's clock, where that was measured. uncompared: why it was not, a clause; None where it
             was, or nothing depends on it.
     """
@@ -135,12 +136,20 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     read_at: int | None = None
     first_seen: int | None = None
     agreed: bool = False
+    read_to: int = 0
     skew: ClockSkew | None = None
     uncompared: str | None = None
 
     @property
     def last_offset(self) -> int | None:
         return self.open.last_offset if self.open.batches > 0 else None
+
+    @property
+    def deleted(self) -> bool:
+        """Where its last offset is not known, any record that was not read may be of it."""
+        high = self.high_watermark
+        known = self.last_offset is not None or (high is not None and high <= max(self.log_start, self.read_to))
+        return known and super().deleted
 
     @property
     def transactional_id(self) -> str | None:
@@ -170,9 +179,10 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     @property
     def data(self) -> str:
         open_ = self.open
+        cut = f"; the log starts at {self.log_start}" if open_.start_offset < self.log_start else ""
         return (
             f"{open_.place}: broker {self.leader}, its leader, remembers a transaction of producer id "
-            f"{open_.producer_id}, epoch {open_.producer_epoch}, that is open since offset {open_.start_offset}."
+            f"{open_.producer_id}, epoch {open_.producer_epoch}, that is open since offset {open_.start_offset}{cut}."
         )
 
     @property

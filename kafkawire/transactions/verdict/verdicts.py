@@ -98,7 +98,7 @@ def _known(timestamp: int | None) -> int | None:
 
 
 def _decide(case: Case) -> _Verdict:
-    if case.open.last_offset < case.log_start:
+    if case.deleted:
         return _ghost(case)
     evidence = [case.coordinator_view]
     value, standing = case.value, case.standing
@@ -251,7 +251,7 @@ def _prepared(case: Case, evidence: list[str], premises: list[Premise]) -> _Verd
             None,
             f"{case.coordinator_place}: its {outcome} is on its way",
         )
-    premises = [*premises, *case.of_partition]
+    premises = [*premises, *case.of_decision, *case.of_partition]
     if _missing(premises):
         return _unknown(case, [*evidence, why], premises)
     never = f"none: never abort it, {outcome} is decided and other partitions may have it; {resolution(case, outcome)}"

@@ -131,3 +131,40 @@ def test_clocks_of_two_coordinators_are_not_compared() -> None:
         problem_found = tally_of(later, earlier, at=9000, epochs=epochs, check=TRANSITION_FIELDS)
         assert problem_found.violated == violated
         assert len(problem_found.lacked) == len(lacked)
+
+
+def prepared(state: str, epoch: int, version: int, *, at: int = 9000, start: int = 50) -> TransactionLogValue:
+    value = replace(log(state, epoch, version), transaction_start_timestamp_ms=start, previous_producer_id=7)
+    return replace(value, transaction_last_update_timestamp_ms=at)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "again"),
+    [
+        # As 4.4.0 wrote them while __transaction_state was below min.insync.replicas, and after it.
+        (prepared("PrepareAbort", 1, 2), prepared("PrepareAbort", 1, 2, at=60_000), True),
+        (prepared("PrepareCommit", 0, 1), prepared("PrepareAbort", 1, 2, at=60_000), True),
+        (prepared("PrepareCommit", 4, 0), prepared("PrepareCommit", 4, 0, at=9001), True),
+        # Not of one record before, or of another transaction.
+        (prepared("PrepareAbort", 1, 2), prepared("PrepareAbort", 3, 2, at=9001), False),
+        (prepared("PrepareCommit", 1, 2), prepared("PrepareCommit", 2, 2, at=9001), False),
+        (prepared("PrepareAbort", 1, 2), prepared("PrepareAbort", 1, 2, start=51, at=9001), False),
+        (prepared("PrepareAbort", 1, 2), prepared("PrepareAbort", 1, 2, at=9000), False),  # the same record twice
+        (prepared("PrepareAbort", 1, 2), replace(prepared("PrepareAbort", 1, 2, at=9001), producer_id=8), False),
+        (prepared("PrepareCommit", 1, 2), prepared("Ongoing", 1, 2, at=9001), False),
+    ],
+)
+def test_a_prepare_that_was_not_acknowledged_is_decided_again(
+    before: TransactionLogValue, after: TransactionLogValue, again: bool
+) -> None:
+    """Its append failed, so that the coordinator stayed Ongoing; the record stays in the log. No rule is violated, and
+    none is confirmed."""
+    one, other = (
+        Registration(place=PLACE, offset=offset, timestamp=9000, transactional_id="pay", value=value, leader_epoch=0)
+        for offset, value in enumerate((before, after))
+    )
+    checks = IdChecks()
+    checks.judge(one, other)
+    legal, *others = checks.answers()
+    assert (legal.violated, legal.held) == (not again, 0)
+    assert all("decides again" in str(answer.lacked) for answer in (legal, *others)) is again
