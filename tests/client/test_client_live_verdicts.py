@@ -78,7 +78,7 @@ async def test_a_late_transaction_has_a_cause_by_release_and_features() -> None:
 
 @scenario
 async def test_a_transaction_that_began_below_the_log_start_hangs_as_others_do() -> None:
-    """DeleteRecords removed its first records; of the others a leader says nothing (4.4.0: readers waited for ever behind
+    """DeleteRecords removed its first records; of the others a leader says nothing (4.4.0: readers waited for ever at
     two that were left, and it was a ghost, exit code 0)."""
     made = broker()
     made.on[ListOffsetsRequest] = lambda request: _from(offsets(request), 60)
