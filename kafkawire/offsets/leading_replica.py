@@ -48,10 +48,10 @@ class LeadingReplicas:
         if not found:
             return None
         leader = None if self.metadata is None else self.metadata.leaders.get((topic, partition))
-        if leader is not None:
-            for one in found:
-                if one.broker.node_id == leader.broker:
-                    return Leading(one)
+        # Two of one broker are copies from before and after the replica moved to another of its disks.
+        own = [one for one in found if leader is not None and one.broker.node_id == leader.broker]
+        if own:
+            return Leading(max(own, key=_reach))
         name = f"{topic}-{partition}"
         furthest = max(found, key=_reach)
         if leader is not None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import random
 import shutil
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from kafkawire import logdir
+from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.offsets.copied_lag import copied_lags
 from kafkawire.offsets.leading_replica import LeadingReplicas
+from kafkawire.records import Record
 from kafkawire.rows import Lag, LagCount
 from kafkawire.transactions.blocking.blockers import GroupView
-from tests.audit_logs import PartitionLog
+from tests.audit_logs import NOON, LogDirectory, PartitionLog
 from tests.recorded_clusters import CLUSTERS, Copy
 
 pytestmark = pytest.mark.slow
@@ -112,3 +115,25 @@ def test_offsets_missing_between_batches_are_unknown_where_no_cleaner_has_been(
     (lag,) = copied_lags(LeadingReplicas(logdir.open(tmp_path)), view, as_of=None)
     assert lag.read_uncommitted is not None
     assert (lag.read_uncommitted.least, lag.read_uncommitted.most) == count
+
+
+@pytest.mark.parametrize("disks", [("data", "data-2"), ("data-2", "data")])
+def test_of_two_copies_on_disks_of_the_leader_the_later_one_counts(tmp_path: Path, disks: tuple[str, str]) -> None:
+    """A replica that moved to another disk while the disks were copied is on both, as it was before and after."""
+    logs = [LogDirectory(tmp_path / disk, ids=0) for disk in disks]
+    for one, count in zip(logs, (2, 5), strict=True):
+        one.partition("orders", 0).plain(records=count)
+        one.high_watermark("orders", 0, count)
+    topic = TopicRecord(name="orders", topic_id=UUID(int=7))
+    led = PartitionRecord(partition_id=0, topic_id=UUID(int=7), replicas=(1,), isr=(1,), leader=1, leader_epoch=0)
+    metadata = logs[0].partition("__cluster_metadata")
+    for record in (topic, led):
+        value = bytes((1, record.spec.api_key or 0, 0)) + record.encode(version=0)
+        metadata.records([Record(value=value, timestamp=NOON)])
+    for one in logs:
+        one.write()
+        (one.root / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=test\n")
+    view = GroupView(group="g", committed={("orders", 0): 0}, partitions=frozenset({("orders", 0)}))
+    (lag,) = copied_lags(LeadingReplicas(logdir.open(tmp_path)), view, as_of=None)
+    assert lag.read_committed is not None
+    assert (lag.read_committed.least, lag.read_committed.most) == (5, 5)
