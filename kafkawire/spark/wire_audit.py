@@ -9,7 +9,6 @@ decisions and uses of producer ids stay with the workers and are judged there, a
 from __future__ import annotations
 
 import asyncio
-import pickle
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
@@ -36,6 +35,7 @@ from kafkawire.spark.auditing.outcome_rows import SPARK_SCHEMA, cells_of, id_row
 from kafkawire.spark.auditing.replica_parts import drained, to_driver
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.session.jobs import Progress, cancel, job, narrow_rows
+from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.sessions import session_on
 from kafkawire.spark.session.task_sizing import Rows, by_task
 from kafkawire.transactions.answers import Placed
@@ -196,11 +196,11 @@ class _SparkReader:
 
     def _read(self, stretches: Sequence[FetchStretch]) -> list[ReplicaFacts]:
         connect, using = self._connect, self._using
-        payloads = [pickle.dumps(one) for one in shares(stretches, using.load)]
+        payloads = [sent(one) for one in shares(stretches, using.load)]
 
         def read(listed: Rows) -> Iterator[pa.RecordBatch]:
             for row in listed:
-                yield from _of_share(pickle.loads(payloads[row["id"]]), connect, using)
+                yield from _of_share(received(payloads[row["id"]]), connect, using)
 
         tasks = self._spark.range(0, len(payloads), 1, len(payloads))  # a row each
         # Without its lineage: rows that are lost with an executor are no reason to read the cluster's logs again.

@@ -6,7 +6,6 @@ driver come the first of them, and the number of the others.
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
@@ -23,6 +22,7 @@ from kafkawire.spark.auditing.outcome_rows import DAMAGE, FINDING, TO_DRIVER, VI
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.listing.fleet_listing import as_batches
 from kafkawire.spark.session.jobs import kept
+from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import by_batches
 from kafkawire.transactions.auditing.audit_result import Concluded, finding_order
 from kafkawire.transactions.checks.answer_rows import capped, each_violation
@@ -122,7 +122,7 @@ def violation_cells(answers: Iterable[Placed]) -> Iterator[tuple[int, bytes, byt
     for placed in answers:
         found = list(each_violation(placed))
         for start in range(0, len(found), _A_ROW):
-            yield VIOLATION, packed(placed.place), pickle.dumps(found[start : start + _A_ROW]), None
+            yield VIOLATION, packed(placed.place), sent(found[start : start + _A_ROW]), None
 
 
 def found_rows(answers: Iterable[Placed], *, whole: bool) -> Iterator[pa.RecordBatch]:
@@ -131,7 +131,7 @@ def found_rows(answers: Iterable[Placed], *, whole: bool) -> Iterator[pa.RecordB
     if whole:
         yield from as_batches(violation_cells(answers), FOUND)
     for_driver = short(map(capped, answers)) if whole else short(answers)
-    yield from as_batches(((TO_DRIVER, None, pickle.dumps(placed), None) for placed in for_driver), FOUND)
+    yield from as_batches(((TO_DRIVER, None, sent(placed), None) for placed in for_driver), FOUND)
 
 
 def finding_rows(found: Iterable[tuple[int, rows.Finding]]) -> Iterator[pa.RecordBatch]:
@@ -140,8 +140,8 @@ def finding_rows(found: Iterable[tuple[int, rows.Finding]]) -> Iterator[pa.Recor
         (
             (
                 FINDING,
-                pickle.dumps({"verdict": one.verdict, "reason": one.reason, "blocked": one.blocked}),
-                pickle.dumps(one),
+                sent({"verdict": one.verdict, "reason": one.reason, "blocked": one.blocked}),
+                sent(one),
                 _in_order(*finding_order(one), (cluster - 1) % (1 << 32)),  # directories without a cluster come last
             )
             for cluster, one in found
@@ -155,8 +155,8 @@ def damage_cells(found: Iterable[rows.DamageRow]) -> Iterator[dict[str, Any]]:
     for number, one in enumerate(found):
         yield {
             "kind": DAMAGE,
-            "place": pickle.dumps({"reason": one.reason, "harmless": one.harmless}),
-            "payload": pickle.dumps(one),
+            "place": sent({"reason": one.reason, "harmless": one.harmless}),
+            "payload": sent(one),
             "replica": _in_order(one.file or "", one.position or 0, number),
         }
 
@@ -174,7 +174,7 @@ def _in_order(*values: str | int) -> bytes:
 def for_driver(found: DataFrame) -> Iterator[Any]:
     """What rows of kind `TO_DRIVER` have: of `FOUND`, answers."""
     payloads = found.where(f"kind = {TO_DRIVER}").select("payload").toArrow().column(0).to_pylist()
-    return map(pickle.loads, payloads)  # written by our own workers
+    return map(received, payloads)
 
 
 class WorkerTables:
@@ -206,15 +206,13 @@ class WorkerTables:
         """The first rows of a kind in their order, and how many others there are."""
         found = self._of(kind).select("place", "payload", "replica")
         ordered = found.orderBy("replica").limit(most + 1).toArrow().to_pylist()
-        chosen = [pickle.loads(row["payload"]) for row in ordered[:most]]  # written by our own workers
+        chosen = [received(row["payload"]) for row in ordered[:most]]
         if len(ordered) <= most:
             return chosen, ()
         more = Counter({bytes(label): count for label, count in found.groupBy("place").count().collect()})
         more.subtract(row["place"] for row in ordered[:most])
         name = "finding" if kind == FINDING else "damage"
-        omitted = (
-            rows.Omitted(rows=name, count=count, **pickle.loads(label)) for label, count in more.items() if count
-        )
+        omitted = (rows.Omitted(rows=name, count=count, **received(label)) for label, count in more.items() if count)
         return chosen, tuple(sorted(omitted, key=lambda one: (-one.count, repr(one))))
 
     def tables(self, spark: SparkSession) -> dict[str, DataFrame]:
@@ -250,7 +248,7 @@ def _table(found: DataFrame, kind: type[rows.Row], without: Set[rows.Row] = froz
 
     def each(batch: pa.RecordBatch) -> Iterator[Any]:
         for row in batch.to_pylist():
-            one = pickle.loads(row["payload"])  # written by our own workers
+            one = received(row["payload"])
             if isinstance(one, list):
                 placed = (each if each.file else replace(each, file=row["path"]) for each in one)
                 yield from (each for each in placed if each not in without)

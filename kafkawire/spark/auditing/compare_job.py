@@ -13,7 +13,6 @@ the task that reads them.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import groupby
@@ -26,6 +25,7 @@ from pyspark.sql import functions as sql
 from kafkawire import logdir
 from kafkawire.rows import CopyDifference, Row
 from kafkawire.spark.session.jobs import Progress, job, kept
+from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.sessions import QUICK_START, session_on
 from kafkawire.spark.session.task_sizing import TaskLimits, by_task
 from kafkawire.witness.compared_rows import ComparedRows, CopyNote
@@ -139,7 +139,7 @@ def _compared(
         ordered = everything.repartition(reducers, "place").sortWithinPartitions("place", "number")
         with job(session, "compare ranges", progress):
             found_rows = by_task(ordered, lambda rows: _added_up(rows, named, most), _RESULT).toLocalIterator()
-            return sorted((pickle.loads(row.payload) for row in found_rows), key=lambda one: int(one[0]))
+            return sorted((received(row.payload) for row in found_rows), key=lambda one: int(one[0]))
 
 
 def _read(rows: Iterator[dict[str, Any]], of_task: CopyComparison) -> Iterator[pa.RecordBatch]:
@@ -154,12 +154,12 @@ def _read(rows: Iterator[dict[str, Any]], of_task: CopyComparison) -> Iterator[p
             found = digests(replica, side)
             columns = [found[name].astype(np.int64, copy=False) for name in ("number", "first", "last", "batches")]
             yield _table(_READ, row["place"], side, *columns, found["digest"].view(np.int64), None)
-            note = pickle.dumps((side, CopyNote.of(replica)))
+            note = sent((side, CopyNote.of(replica)))
         elif side == 0:
             before = of_task.found, len(of_task.incomplete)
             listed = list(of_task.partition(place))
             result = row["place"], listed, of_task.found - before[0], of_task.incomplete[before[1] :]
-            note = pickle.dumps((None, result))
+            note = sent((None, result))
         else:
             continue
         yield _table(_READ, row["place"], side, None, None, None, None, None, note)
@@ -192,7 +192,7 @@ def _read_ranges(rows: Iterator[dict[str, Any]], of_task: CopyComparison) -> Ite
         chunk = 0
         for part in parts(replica, Windows(number, last + 1)):
             if part.copy is not None:
-                yield _table(_PARTS, place, part.number, side, _REST, pickle.dumps(part.copy))
+                yield _table(_PARTS, place, part.number, side, _REST, sent(part.copy))
                 continue
             assert part.batches is not None
             for begin in range(0, len(part.batches), _CHUNK):
@@ -208,12 +208,12 @@ def _compare_ranges(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         batches: list[np.ndarray[Any, np.dtype[np.void]]] = []
         for row in of_range:
             if row["chunk"] == _REST:
-                copies[row["side"]] = window(batches, pickle.loads(row["payload"]))
+                copies[row["side"]] = window(batches, received(row["payload"]))
                 batches = []
             else:
                 batches.append(np.frombuffer(row["payload"], HELD))
         runs = both_ways(copies[0], copies[1])
-        yield _table(_RUNS, place, number, pickle.dumps(tuple(map(list, runs))))
+        yield _table(_RUNS, place, number, sent(tuple(map(list, runs))))
 
 
 def _with_span(frame: DataFrame) -> DataFrame:
@@ -235,14 +235,14 @@ def _added_up(
         sides = Side(most), Side(most)
         for row in of_place:
             if row["number"] == _NOTES:
-                side, note = pickle.loads(row["payload"])
+                side, note = received(row["payload"])
                 notes[side] = note
                 continue
             runs: Iterable[Iterable[Run]]
             if row["payload"] is None:
                 runs = [[Run(SAME, row["first"], row["last"], row["batches"])]] * len(_SIDES)
             else:
-                runs = pickle.loads(row["payload"])
+                runs = received(row["payload"])
             for side, of_side in zip(sides, runs, strict=True):
                 side.add(of_side)
         result: _Result
@@ -253,7 +253,7 @@ def _added_up(
             place, topic_b = places[number]
             listed = list(stated.partition(place, topic_b, "offsets", (notes[0], notes[1]), sides))
             result = number, listed, stated.found, stated.incomplete
-        yield _table(_RESULT, pickle.dumps(result))
+        yield _table(_RESULT, sent(result))
 
 
 def _table(schema: str, *values: Any) -> pa.RecordBatch:

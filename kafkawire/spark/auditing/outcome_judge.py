@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
@@ -29,6 +28,7 @@ from kafkawire.spark.auditing.outcome_rows import (
     packed,
     unpacked,
 )
+from kafkawire.spark.session.sent_values import received
 from kafkawire.spark.session.task_sizing import FEWEST_TASKS, MOST_REDUCERS, by_batches
 from kafkawire.transactions.answers import Placed, Tally, every_breach
 from kafkawire.transactions.checks.cross_partition import (
@@ -275,8 +275,8 @@ def _judge_uses(listed: Iterable[_Row], using: JudgedWith, tallies: Tallies) -> 
 
 def _judge_opens(listed: Mapping[int, list[_Row]], using: JudgedWith, tallies: OpenTallies) -> list[rows.Finding]:
     """The verdicts on the open transactions of one producer id; its ids in a Prepare state are judged by them."""
-    opens, prepared = ([pickle.loads(row[-2]) for row in listed[kind]] for kind in (CASE, PREPARED))
-    owner = pick_owner(pickle.loads(row[-2])[1] for row in listed[OWNER]) if opens else None
+    opens, prepared = ([received(row[-2]) for row in listed[kind]] for kind in (CASE, PREPARED))
+    owner = pick_owner(received(row[-2])[1] for row in listed[OWNER]) if opens else None
     opens.sort(key=lambda one: one[0].place)
     cases = [using.context.case(open_, partition, first, owner) for open_, partition, first in opens]
     found = [verdict_on(case) for case in cases]
@@ -291,4 +291,4 @@ def _of_epoch(listed: Iterable[_Row]) -> Iterator[Decision | Ending]:
             where, what = unpacked(place), OUTCOMES[outcome]
             yield Ending(where, offset, producer_id, data_epoch, marker_epoch, what, timestamp)
         else:
-            yield pickle.loads(payload)  # written by our own workers
+            yield received(payload)

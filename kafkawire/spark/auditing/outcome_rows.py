@@ -9,7 +9,6 @@ ended transactions are shuffled by cluster and producer id: into `outcome_judge`
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
@@ -22,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.spark.listing.fleet_listing import as_batches
 from kafkawire.spark.listing.tier_listing import replica_at
+from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import by_batches
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.checks.answer_rows import added
@@ -107,11 +107,11 @@ def id_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
         for use in facts.ids.uses
     )
     owners = (
-        {"kind": OWNER, "producer_id": producer_id, "payload": pickle.dumps((reach_, owner)), **where}
+        {"kind": OWNER, "producer_id": producer_id, "payload": sent((reach_, owner)), **where}
         for producer_id, owner in facts.ids.owners.items()
     )
     prepared = (
-        {"kind": PREPARED, "producer_id": record.value.producer_id, "payload": pickle.dumps(record), **where}
+        {"kind": PREPARED, "producer_id": record.value.producer_id, "payload": sent(record), **where}
         for record in facts.ids.prepared
         if record.value is not None
     )
@@ -123,7 +123,7 @@ def case_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
     same = {"kind": CASE, "cluster": cluster, "place": packed(facts.partition.place)}
     partition = replace(facts.partition, damage=())
     yield from rows_of(
-        {**same, "producer_id": one.producer_id, "payload": pickle.dumps((one, partition, facts.first_start))}
+        {**same, "producer_id": one.producer_id, "payload": sent((one, partition, facts.first_start))}
         for one in facts.opens
     )
 
@@ -146,7 +146,7 @@ def decision_rows(
             "producer_id": one.producer_id,
             "offset": number,
             "timestamp": begun,
-            "payload": pickle.dumps(one),
+            "payload": sent(one),
         }
         yield from ({**of, "data_epoch": epoch} for epoch in epochs(one))
 
@@ -168,7 +168,7 @@ def digest_rows(listed: Mapping[str, Any], facts: ReplicaFacts) -> Iterator[pa.R
     folder = {name: listed[name] for name in ("store", "path", "names", "tiers")}
     yield from rows_of(
         [
-            {**same, "offset": -1, "payload": pickle.dumps((folder, facts.partition.damage))},
+            {**same, "offset": -1, "payload": sent((folder, facts.partition.damage))},
             *(
                 {**same, "offset": start, "payload": facts.digests[start : start + _DIGEST_CELL]}
                 for start in range(0, len(facts.digests), _DIGEST_CELL)
@@ -180,7 +180,7 @@ def digest_rows(listed: Mapping[str, Any], facts: ReplicaFacts) -> Iterator[pa.R
 def replica_digests(listed: Iterable[dict[str, Any]]) -> ReplicaDigests:
     """The reverse of `digest_rows`."""
     first, *others = listed
-    folder, damage = pickle.loads(first["payload"])  # written by our own workers
+    folder, damage = received(first["payload"])
     return ReplicaDigests(replica_at(folder), b"".join(row["payload"] for row in others), damage)
 
 

@@ -6,7 +6,6 @@ take about five bytes a batch. What has ended leaves the task that replays as ro
 
 from __future__ import annotations
 
-import pickle
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, groupby
@@ -34,6 +33,7 @@ from kafkawire.spark.auditing.outcome_rows import (
 )
 from kafkawire.spark.listing.fleet_listing import OF_DRIVER, FoundReplicas, as_batches, found_in
 from kafkawire.spark.listing.tier_listing import of_partitions, once, replica_at, segment_sizes, with_tiers
+from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import MOST_PLANNERS, Rows, TaskLimits, by_task, tasks_for
 from kafkawire.transactions.answers import Answer, Placed, every_breach
 from kafkawire.transactions.auditing.local_audit import to_read
@@ -243,12 +243,12 @@ def _parts(listed: Rows, part_bytes: int, roots: Roots) -> Iterator[tuple[Any, .
         parts = parts_of(replica._replace(partition=partition), part_bytes, segment_sizes(row, partition))
         for number, (segment, task) in enumerate(parts):
             folder = tuple(map(row.get, _FOLDER)) if number == 0 else (None,) * 4
-            yield (row["real"], row["sort"], *folder, segment, task.number, pickle.dumps(task))
+            yield (row["real"], row["sort"], *folder, segment, task.number, sent(task))
 
 
 def _cells(listed: Rows) -> Iterator[tuple[Any, ...]]:
     for row in listed:
-        task: PartTask = pickle.loads(row["part"])  # written by our own workers
+        task: PartTask = received(row["part"])
         failed = False
         try:
             data = encode(task.read())
@@ -373,7 +373,7 @@ def _of_driver(facts: ReplicaFacts, ended: int) -> DriverFacts:
 
 def to_driver(value: Any) -> pa.RecordBatch:
     """A row with a value for the driver."""
-    return next(rows_of([{"kind": TO_DRIVER, "payload": pickle.dumps(value)}]))
+    return next(rows_of([{"kind": TO_DRIVER, "payload": sent(value)}]))
 
 
 def distinct(listed: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Partition]]:

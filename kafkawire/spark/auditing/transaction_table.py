@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from kafkawire.rows.arrow import arrow_text
 from kafkawire.spark.auditing.outcome_rows import OPEN, OWNER, cells_of, one_a_row, unpacked
 from kafkawire.spark.auditing.replica_parts import Fleet
 from kafkawire.spark.listing.fleet_listing import listing
+from kafkawire.spark.session.sent_values import received
 from kafkawire.spark.session.task_sizing import by_batches
 from kafkawire.transactions.coordinator.coordinator_log import pick_owner
 from kafkawire.transactions.coordinator.coordinator_rules import state_name
@@ -136,7 +136,7 @@ def _projected(batches: Iterable[pa.RecordBatch], clusters: dict[str, str | None
             if key != producer:
                 producer, owners = key, []
             behind = start + int((kinds[start:stop] == OWNER).sum())
-            owners += (pickle.loads(payload) for payload in batch["payload"][start:behind].to_pylist())
+            owners += (received(payload) for payload in batch["payload"][start:behind].to_pylist())
             if owners and behind < stop:
                 of_row[behind:stop] = len(chosen)
                 chosen.append(_owner_values(owners))

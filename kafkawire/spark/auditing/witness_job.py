@@ -8,7 +8,6 @@ is held.
 
 from __future__ import annotations
 
-import pickle
 import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -26,6 +25,7 @@ from kafkawire.errors import CaptureError
 from kafkawire.records.distinct import distinct
 from kafkawire.rows import DamageRow, Row
 from kafkawire.spark.session.jobs import Progress, job, kept
+from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.sessions import QUICK_START, session_on
 from kafkawire.spark.session.task_sizing import by_task
 from kafkawire.witness.capture_parts import Numbers, merged, part_of, renumbered
@@ -126,7 +126,7 @@ def witness(
         with kept(by_task(listed, read_captures, PARTS)) as found:
             with job(session, "read captures", progress):
                 metas = found.where("topic IS NULL").orderBy("task").collect()
-            notes, numbers, context = _merged(joined, [pickle.loads(row.payload) for row in metas])
+            notes, numbers, context = _merged(joined, [received(row.payload) for row in metas])
 
             read = partial(_directory_copies, tuple(paths), tuple(tier_keys))
             tasks_read = joined_totals(session, found, read, joined.identity, numbers, context, most, progress)
@@ -180,7 +180,7 @@ def joined_totals(
     whole = JoinedTotals(Totals(), [], [], 0)
     with job(session, "join partitions", progress):
         for row in by_task(ordered, join, _PAYLOAD).toLocalIterator():
-            one: JoinedTotals = pickle.loads(row.payload)
+            one: JoinedTotals = received(row.payload)
             whole.totals.add(one.totals, most)
             whole.damage.extend(one.damage)
             whole.left_out.extend(one.left_out)
@@ -210,7 +210,7 @@ def _read_capture(
     for place, one in captured.items():
         yield from chunks(place, task, one)
     note = CaptureNote(file, found.summary if error is None or found.summary.packets else None, error)
-    yield _batch(None, None, "", task, 0, pickle.dumps((part_of(collected, captured), note)))
+    yield _batch(None, None, "", task, 0, sent((part_of(collected, captured), note)))
 
 
 def chunks(place: Place, task: int, captured: Captured) -> Iterator[pa.RecordBatch]:
@@ -257,4 +257,4 @@ def _batch(
 
 
 def _payload(value: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(value)], pa.binary())], names=["payload"])
+    return pa.RecordBatch.from_arrays([pa.array([sent(value)], pa.binary())], names=["payload"])

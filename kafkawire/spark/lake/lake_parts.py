@@ -6,7 +6,6 @@ how its transactions ended.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -27,6 +26,7 @@ from kafkawire.spark.lake.lake_outcomes import Scanned, decide, scan_part
 from kafkawire.spark.listing.copied_logs import ordered
 from kafkawire.spark.listing.fleet_listing import as_batches
 from kafkawire.spark.listing.tier_listing import once, replica_at, segment_sizes
+from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import MOST_PLANNERS, Rows, by_task
 from kafkawire.spark.sources import segment_columns
 from kafkawire.spark.sources.log_points import NO_EPOCH, Header, LogPoints, anchor_of
@@ -167,7 +167,7 @@ def records(parts: DataFrame) -> DataFrame:
         for row in listed:
             if row["end"] < row["until"]:
                 raise SourceError(f"{row['topic']}-{row['partition']} changed while it was read")
-            found: _ViewedPart = pickle.loads(row["payload"])  # written by our own workers
+            found: _ViewedPart = received(row["payload"])
             part = found.part
             offsets = RequestedRange(row["start"], row["until"])
             item = SegmentPart(part.file, part.begin, part.end, offsets, view=found.view)
@@ -215,7 +215,7 @@ def _planned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
                 replicas.setdefault(row["real"], (row, found))
         if replicas:
             row, replica, begun = _begun(list(replicas.values()), wanted)
-            yield key, -1, -1, pickle.dumps(begun)
+            yield key, -1, -1, sent(begun)
             if not begun.held and begun.refused is None:
                 paths = (file.path for file in replica.segments)
                 sizes = dict(zip(paths, segment_sizes(row, replica), strict=True))
@@ -224,7 +224,7 @@ def _planned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
                     count = count_parts(sizes[file.path], wanted.part_bytes)
                     for number in range(count):
                         part = _SegmentPart(file, number, count, begun)
-                        yield key, file.offset, number, pickle.dumps(part)
+                        yield key, file.offset, number, sent(part)
 
 
 _Found = tuple[dict[str, Any], Partition]
@@ -297,7 +297,7 @@ def _scanned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
     for row in listed:
         payload = row["payload"]
         if row["number"] >= 0:
-            part: _SegmentPart = pickle.loads(payload)  # written by our own workers
+            part: _SegmentPart = received(payload)
             begun = part.begun
             try:
                 found = bounds(part.file, part.number, part.of, wanted.part_bytes)
@@ -319,7 +319,7 @@ def _scanned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
             except OSError as error:
                 scanned = Scanned(TransactionScan())
                 scanned.scan.damage(f"{part.file.path}: {error.strerror or error}")
-            payload = pickle.dumps((part, scanned))
+            payload = sent((part, scanned))
         yield row["partition"], row["base"], row["number"], payload
 
 
@@ -330,7 +330,7 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
     for key, of_partition in groupby(listed, key=itemgetter("partition")):
         topic, partition = key.rsplit(b"\0", 1)
         place = topic.decode(errors="replace"), int(partition)
-        first, *others = [pickle.loads(row["payload"]) for row in of_partition]  # written by our own workers
+        first, *others = [received(row["payload"]) for row in of_partition]
         begun: _PartitionStart = first
         parts: list[tuple[_SegmentPart, Scanned]] = others
         found = decide((scanned for _, scanned in parts), begun.start, begun.limit, cleaned=begun.cleaned)
@@ -348,7 +348,7 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
             if scan.first < found.end and scan.end > begun.start:
                 # Behind the last batch may be damage, or what is being written.
                 known = part._replace(end=scanned.stop, last=scanned.last, after=scan.end)
-                payload = pickle.dumps(_ViewedPart(known, view.within(scan.first, scan.end)))
+                payload = sent(_ViewedPart(known, view.within(scan.first, scan.end)))
                 part_size = scanned.stop - part.begin
                 size += part_size
                 yield (PART, *place, begun.start, found.end, part_size, None, None, None, payload)

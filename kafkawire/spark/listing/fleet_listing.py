@@ -7,7 +7,6 @@ not be UTF-8.
 from __future__ import annotations
 
 import os
-import pickle
 import posixpath
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.logdir.log_files import log_file, partition_of, segment_names
 from kafkawire.logdir.tiers import by_partition, tier_metadata
 from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
+from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import FEWEST_TASKS, by_batches
 from kafkawire.transactions.cluster.cluster_metadata import newest_of, of_older_copy, read_metadata
 from kafkawire.transactions.facts import CLUSTER_METADATA
@@ -150,18 +150,18 @@ def listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         OSError: a path that is not there or may not be read.
     """
     folders = [folder for number, path in enumerate(paths) for folder in _folders(number, os.fspath(path))]
-    payloads = [pickle.dumps(tuple(folder)) for folder in folders]
+    payloads = [sent(tuple(folder)) for folder in folders]
     tasks = max(1, min(len(folders), max(FEWEST_TASKS, sum(one.lists for one in folders) // _LISTS_A_TASK)))
     # A table of them takes Spark a second more; many would be too much for each task.
-    sent = payloads if len(payloads) <= _FOLDERS else []
+    carried = payloads if len(payloads) <= _FOLDERS else []
 
     def list_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            given = [Folder(*pickle.loads(sent[one] if sent else one)) for one in batch.column(0).to_pylist()]
+            given = [Folder(*received(carried[one] if carried else one)) for one in batch.column(0).to_pylist()]
             yield from as_batches(_with_size(row for folder in given for row in _rows_of(folder)), LISTING)
 
-    if sent:
-        seeds = spark.range(0, len(sent), 1, tasks)
+    if carried:
+        seeds = spark.range(0, len(carried), 1, tasks)
     else:
         table = pa.table({"folder": pa.array(payloads, pa.binary())})
         seeds = spark.createDataFrame(table, "folder binary").repartition(tasks)
@@ -334,7 +334,7 @@ def _with_size(listed: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
 
 def _other(kind: str, folder: Folder, sort: bytes, value: object, real: bytes | None = None) -> tuple[Any, ...]:
     """A row that is no folder of a partition."""
-    return (kind, folder.argument, sort, pickle.dumps(value), real, *[None] * 7)
+    return (kind, folder.argument, sort, sent(value), real, *[None] * 7)
 
 
 def _replica(folder: Folder, found: Listed, files: list[LogFile]) -> Iterator[tuple[Any, ...]]:
@@ -363,7 +363,7 @@ def _replica(folder: Folder, found: Listed, files: list[LogFile]) -> Iterator[tu
 def _event_rows(replica: Partition, size: int, folder: Folder, sort: bytes, real: bytes) -> Iterator[tuple[Any, ...]]:
     """What a copy of `__remote_log_metadata` has: a row for each partition that it names."""
     for place, events in by_partition(tier_metadata([replica.segments])).items():
-        payload = pickle.dumps((replica.partition, size, events))
+        payload = sent((replica.partition, size, events))
         yield (TIER_EVENTS, folder.argument, sort, payload, real, partition_key(*place), *[None] * 6)
 
 
@@ -451,7 +451,7 @@ def _copies(payloads: Iterable[bytes], brokers: Mapping[str, FoundBroker]) -> di
     found: dict[str, ClusterMetadata] = {}
     newest: dict[str | None, str] = {}
     for payload in payloads:
-        of_root: dict[str, ClusterMetadata] = pickle.loads(payload)  # written by our own workers
+        of_root: dict[str, ClusterMetadata] = received(payload)
         for root, copy in of_root.items():
             broker = brokers.get(root)
             cluster = None if broker is None else broker.cluster_id
@@ -477,7 +477,7 @@ def found_in(answers: pa.Table) -> FoundReplicas:
             if before_metadata is None or row["sort"] < before_metadata[0]:
                 metadata[row["real"]] = row["sort"], row["payload"]
             continue
-        value = pickle.loads(row["payload"])  # written by our own workers
+        value = received(row["payload"])
         if row["kind"] == SIZE:
             sizes.append(Size(*value))
         elif row["kind"] == BROKER:

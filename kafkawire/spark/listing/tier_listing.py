@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -23,6 +22,7 @@ from kafkawire.spark.listing.fleet_listing import (
     as_batches,
     files_of,
 )
+from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import Rows, by_task
 
 if TYPE_CHECKING:
@@ -107,10 +107,10 @@ def _replicas(rows: Sequence[dict[str, Any]], keys: tuple[str, ...]) -> list[dic
         of_kind[row["kind"]].append(row)
     events = _events(of_kind[TIER_EVENTS])
     folders = {(row["store"], row["path"]): {name: row[name] for name in _FOLDER} for row in of_kind[TIER]}
-    known = pickle.dumps(Tiers(tuple(folders.values()), events, keys))
+    known = sent(Tiers(tuple(folders.values()), events, keys))
     if of_kind[REPLICA]:
         return [{**row, "tiers": known} for row in of_kind[REPLICA]]
-    alone = pickle.dumps(Tiers((), events, keys))
+    alone = sent(Tiers((), events, keys))
     return [{**row, "kind": REPLICA, "tiers": alone} for row in of_kind[TIER]]
 
 
@@ -118,7 +118,7 @@ def _events(rows: Sequence[dict[str, Any]]) -> TierEvents:
     """Of each partition of the metadata the longest copy."""
     copies: dict[int, tuple[int, TierEvents]] = {}
     for row in sorted(rows, key=itemgetter("sort")):
-        number, size, events = pickle.loads(row["payload"])  # written by our own workers
+        number, size, events = received(row["payload"])
         if number not in copies or size > copies[number][0]:
             copies[number] = size, events
     found = TierEvents({id: one for _, events in copies.values() for id, one in events.items()})
@@ -153,7 +153,7 @@ def replica_at(row: dict[str, Any]) -> Partition:
 def _tiers(row: dict[str, Any]) -> Tiers:
     if not row["tiers"]:
         return Tiers((), TierEvents(), ())
-    found: Tiers = pickle.loads(row["tiers"])  # written by our own workers
+    found: Tiers = received(row["tiers"])
     return found
 
 
