@@ -42,6 +42,11 @@ _MOST_PROBLEMS = 100
 _MANY = 32
 
 
+def ended(batch: Batch) -> int:
+    """The state in which a control batch leaves the data of its producer before it."""
+    return int(_STATE_OF[code_of(batch)])
+
+
 class TransactionScan:
     """What a part of a log shows of its transactions.
 
@@ -447,7 +452,7 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if batch.producer_id < 0:
             return NONE
         if batch.is_control:
-            return int(_STATE_OF[code_of(batch)])
+            return ended(batch)
         if not batch.transactional:
             return NONE
         return int(self._of(np.array([batch.producer_id]), np.array([batch.base_offset]))[0])

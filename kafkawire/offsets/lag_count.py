@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kafkawire.errors import RecordError
-from kafkawire.logdir.transaction_states import ABORTED, COMMITTED, NONE, OPEN, UNKNOWN
+from kafkawire.logdir.transaction_states import ABORTED, COMMITTED, NONE, OPEN, ended
 from kafkawire.records import Batch
 from kafkawire.records.array_types import Bools, Int8
 from kafkawire.records.columns import Batches
-from kafkawire.records.control import ABORT, COMMIT
 from kafkawire.rows import LagCount
 
 _GOT = (NONE, COMMITTED)
@@ -256,7 +255,7 @@ class LagCounter:
 
 
 class MarkerOutcomes:
-    """The outcomes of batches by the next marker of their producer, for a log that is read in order without holes.
+    """The outcomes of batches by the next marker of their producer, for a log that is read in order without gaps.
 
     Args:
         counter: gets the batches as soon as their outcome is known.
@@ -287,14 +286,3 @@ class MarkerOutcomes:
                 self._counter.uncertain[why] = None
             self._counter.take(part, OPEN)
         self._pending.clear()
-
-
-def ended(batch: Batch) -> int:
-    """The state in which a control batch leaves its producer's transaction."""
-    try:
-        control = batch.control
-    except RecordError:
-        return UNKNOWN
-    return {COMMIT: COMMITTED, ABORT: ABORTED}.get(
-        -1 if control is None or control.type is None else control.type, UNKNOWN
-    )

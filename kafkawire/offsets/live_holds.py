@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kafkawire.errors import RecordError
 from kafkawire.logdir.transaction_states import ABORTED as ABORTED_CODE
 from kafkawire.logdir.transaction_states import COMMITTED as COMMITTED_CODE
-from kafkawire.offsets.lag_count import ended
+from kafkawire.logdir.transaction_states import ended
 from kafkawire.offsets.share_fates import Held
 from kafkawire.records import Batch
 from kafkawire.share_groups.record_fates import ABORTED, DELETED, NO_RECORD, OPEN, RECORD, UNDECIDED, UNREAD

@@ -15,10 +15,13 @@ from itertools import count
 import msgspec
 import numpy as np
 
-from kafkawire.errors import RecordError
+from kafkawire.logdir.ongoing import Ongoing
+from kafkawire.logdir.transaction_states import ABORTED, COMMITTED, ended
 from kafkawire.records import Batch
 from kafkawire.records.columns import Batches
 from kafkawire.rows import Hold
+
+_OUTCOMES = {COMMITTED: "COMMIT", ABORTED: "ABORT"}
 
 
 class _Open(msgspec.Struct):
@@ -45,8 +48,8 @@ class LongestHolds:
     def __init__(self, topic: str, partition: int, most: int, *, cut: bool = False) -> None:
         self.read_to, self.newest = 0, -1
         self._topic, self._partition, self._most, self._cut = topic, partition, most, cut
+        self._ongoing = Ongoing()
         self._open: dict[int, _Open] = {}
-        self._starts: list[tuple[int, int]] = []
         self._since = -1
         self._kept: list[tuple[int, int, Hold]] = []
         self._number = count()
@@ -76,41 +79,29 @@ class LongestHolds:
             began = batch.max_timestamp if batch.base_timestamp < 0 else batch.base_timestamp
             mine = _Open(batch.base_offset, began, batch.producer_epoch, batch.last_offset, 0)
             self._open[batch.producer_id] = mine
-            heapq.heappush(self._starts, (mine.first_offset, batch.producer_id))
+            self._ongoing.begin(batch.producer_id, batch.base_offset)
         mine.last_offset = batch.last_offset
         mine.records += max(batch.record_count, 0)
 
     def _end(self, marker: Batch) -> None:
-        try:
-            control = marker.control
-        except RecordError:
-            control = None
-        outcome = "unknown" if control is None else control.name
-        if outcome not in ("COMMIT", "ABORT", "unknown"):
-            return
-        mine = self._open.get(marker.producer_id)
+        mine = self._open.pop(marker.producer_id, None)
         if mine is None:
             if self._cut:
                 self._since = max(self._since, marker.max_timestamp)
             return
-        if self._first() == (mine.first_offset, marker.producer_id):
+        if self._holder() == marker.producer_id:
+            outcome = _OUTCOMES.get(ended(marker), "unknown")
             self._keep(marker.producer_id, mine, outcome, marker.base_offset, marker.max_timestamp)
             self._since = marker.max_timestamp
-        del self._open[marker.producer_id]
+        self._ongoing.end(marker.producer_id)
 
-    def _first(self) -> tuple[int, int] | None:
-        """First offset and producer of the transaction that holds the last stable offset; None where none is open."""
-        while self._starts:
-            first, producer = self._starts[0]
-            mine = self._open.get(producer)
-            if mine is not None and mine.first_offset == first:
-                return self._starts[0]
-            heapq.heappop(self._starts)
-        return None
+    def _holder(self) -> int | None:
+        """The producer of the transaction that holds the last stable offset; None where none is open."""
+        return next(iter(self._ongoing), None)
 
-    def _keep(self, producer: int, mine: _Open, outcome: str, marker_offset: int | None, ended: int) -> None:
+    def _keep(self, producer: int, mine: _Open, outcome: str, marker_offset: int | None, until: int) -> None:
         began = max(mine.began, self._since)
-        held = max(0, ended - began) if began >= 0 else None
+        held = max(0, until - began) if began >= 0 else None
         found = Hold(
             topic=self._topic,
             partition=self._partition,
@@ -122,7 +113,7 @@ class LongestHolds:
             outcome=outcome,
             marker_offset=marker_offset,
             began=mine.began if mine.began >= 0 else None,
-            ended=ended if marker_offset is not None else None,
+            ended=until if marker_offset is not None else None,
             held_since=began if began >= 0 else None,
             held_ms=held,
         )
@@ -136,9 +127,9 @@ class LongestHolds:
         Args:
             as_of: the clock of the one that lasts, epoch milliseconds; None: the newest timestamp of the log.
         """
-        first = self._first()
-        if first is not None:
-            self._keep(first[1], self._open[first[1]], "open", None, self.newest if as_of is None else as_of)
+        holder = self._holder()
+        if holder is not None:
+            self._keep(holder, self._open[holder], "open", None, self.newest if as_of is None else as_of)
         return longest((hold for _, _, hold in self._kept), self._most)
 
 

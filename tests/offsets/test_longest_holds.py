@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkawire import records
 from kafkawire.offsets.longest_holds import LongestHolds
 from kafkawire.records import Batch, Record, build, build_marker
+
+#: Of a control batch of the producer that log_of's events have first.
+IDS: dict[str, Any] = {"producer_id": 1, "producer_epoch": 0, "transactional": True, "control": True}
 
 #: What happens in the log, a step a millisecond: (producer, None) data, (producer, committed) its marker.
 Event = tuple[int, bool | None]
@@ -64,3 +70,19 @@ def test_transaction_that_began_before_what_was_read_held_others_back() -> None:
     data, _ = log_of([(1, None), (2, None), (1, True), (2, True)])
     (hold,) = taken(data, 10, first=1).finish()
     assert (hold.first_offset, hold.held_ms, hold.outcome) == (1, 1, "COMMIT")
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        build([], base_offset=1, last_offset=1, **IDS),  # compaction removed its record
+        build([Record(b"\0\0\0\7", timestamp=1003)], base_offset=1, **IDS),  # a type that Kafka does not have
+        build([Record(b"\0", timestamp=1003)], base_offset=1, **IDS),
+    ],
+    ids=["emptied", "of-no-type", "malformed"],
+)
+def test_what_a_marker_that_cannot_be_read_ended_is_open_no_longer(marker: bytes) -> None:
+    """As isolation levels have it (`logdir.transaction_states.ended`)."""
+    data, _ = log_of([(1, None)])
+    (hold,) = taken(data + marker, 10).finish()
+    assert (hold.first_offset, hold.outcome, hold.marker_offset) == (0, "unknown", 1)
