@@ -12,7 +12,7 @@ from kafkawire.cli.progress import spark_tasks
 from kafkawire.cli.txn_options import client_properties, with_admin
 from kafkawire.cli.wait_reports import Counting
 from kafkawire.client import Admin, Search
-from kafkawire.client.diagnosis.log_reading import Load, ReadWith, StretchReader
+from kafkawire.client.diagnosis.log_reading import Load, RangeReader, ReadWith
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan
 from kafkawire.client.diagnosis.search import FETCH_BYTES
 from kafkawire.client.diagnosis.wire_audit import WireAudit, audit
@@ -81,7 +81,7 @@ def audit_cluster(
 @contextmanager
 def _reader(
     bootstrap: str, command_config: str | None, timeout: float | None, master: str | None, conf: dict[str, str]
-) -> Iterator[Callable[[ReadWith], StretchReader]]:
+) -> Iterator[Callable[[ReadWith], RangeReader]]:
     from kafkawire.spark import session_on
     from kafkawire.spark.wire_audit import reader_on
 

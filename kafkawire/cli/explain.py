@@ -37,7 +37,7 @@ _SHARES = Need("--share-group", "--share-group", lambda values: values["share_gr
 _STATUS = ("status", "transaction", "control", "coordinator_epoch")
 #: What a table shows of each kind.
 _VIEWS: Views = {
-    rows.ReplicaSpan: TableView(
+    rows.ReplicaBounds: TableView(
         columns=(
             "broker", "state", "log_start_offset", "local_start_offset", "last_stable_offset", "high_watermark",
             "log_end_offset", "end_offset", "compacted", "diverges_at",
@@ -319,7 +319,7 @@ def _check_range(found: list[Replica], name: str, first: int | None, end: int | 
     Raises:
         LookupError: no file has or names an offset.
     """
-    reached = max(one.span.end_offset for one in found)
+    reached = max(one.bounds.end_offset for one in found)
     if not reached and not any(one.partition.segments for one in found):
         raise LookupError(f"the paths hold no segment of {name}")
     for option, value, least in (("--from", first, 1), ("--to", end, 0), ("--offset", offset, 1)):
@@ -346,6 +346,6 @@ def _kinds(one: bool) -> list[type[rows.Row]]:
     if one:
         return [rows.OffsetStanding, rows.BatchRow, rows.TransactionStory, rows.CoordinatorStep, rows.DamageRow]
     return [
-        rows.ReplicaSpan, rows.StatusRange, rows.StatusTotal, rows.PartialTransaction, rows.PartialTransactionTotal,
+        rows.ReplicaBounds, rows.StatusRange, rows.StatusTotal, rows.PartialTransaction, rows.PartialTransactionTotal,
         rows.EqualRecords, rows.DamageRow,
     ]  # fmt: skip

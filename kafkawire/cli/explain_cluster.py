@@ -37,7 +37,7 @@ class LiveCopy:
         """Rows with the cluster in place of the folder, and with the last stable offset that the broker gave."""
         stable = self.spooled.lower_stable
         for row in found:
-            if stable is not None and isinstance(row, rows.ReplicaSpan):
+            if stable is not None and isinstance(row, rows.ReplicaBounds):
                 row = replace(row, last_stable_offset=stable)
             elif stable is not None and isinstance(row, rows.OffsetStanding) and row.detail is not None:
                 row = replace(row, detail=_STOP.sub(rf"\g<1>{stable}", row.detail))

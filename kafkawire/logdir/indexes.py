@@ -1,6 +1,6 @@
 """The binary files beside the segments: `.index`, `.timeindex`, `.txnindex`, `.snapshot`.
 
-Indexes are read piece by piece, however large they are. A reader yields the entries, and a `Damage` for bytes that
+Indexes are read chunk by chunk, however large they are. A reader yields the entries, and a `Damage` for bytes that
 cannot be an entry at their place. The zeros at the end of an index, which a running broker preallocates, are neither.
 """
 
@@ -16,8 +16,8 @@ from kafkawire.records import Damage, Source
 from kafkawire.records.header import crc32c
 from kafkawire.records.source import WatchedSource
 
-_PIECE = 8192  # entries
-_ZEROS = bytes(_PIECE * 12)
+_CHUNK = 8192  # entries
+_ZEROS = bytes(_CHUNK * 12)
 _SNAPSHOT_VERSION = 1
 
 E = TypeVar("E")
@@ -98,21 +98,21 @@ def _ascending(source: Source, layout: Any, entry: Callable[[int, int, int], E],
     yield from _torn(source, layout.sizeof())
 
 
-def _pieces(source: Source, layout: Any) -> Iterator[tuple[int, memoryview, Iterator[tuple[Any, ...]]]]:
+def _chunks(source: Source, layout: Any) -> Iterator[tuple[int, memoryview, Iterator[tuple[Any, ...]]]]:
     """All whole entries: the position of some, their bytes, and each as a tuple."""
     from kafkawire.logdir.entry_layouts import struct_of
 
     kind = struct_of(layout)
     position = 0
-    while len(piece := source.at(position, _PIECE * kind.size)) >= kind.size:
-        piece = piece[: len(piece) - len(piece) % kind.size]
-        yield position, piece, kind.iter_unpack(piece)
-        position += len(piece)
+    while len(chunk := source.at(position, _CHUNK * kind.size)) >= kind.size:
+        chunk = chunk[: len(chunk) - len(chunk) % kind.size]
+        yield position, chunk, kind.iter_unpack(chunk)
+        position += len(chunk)
 
 
 def _entries(source: Source, layout: Any) -> Iterator[tuple[int, Any]]:
     """Every whole entry, with its position."""
-    for position, _, entries in _pieces(source, layout):
+    for position, _, entries in _chunks(source, layout):
         for i, fields in enumerate(entries):
             yield position + i * layout.sizeof(), fields
 
@@ -122,10 +122,10 @@ def _used(source: Source, layout: Any) -> Iterator[tuple[int, Any]]:
     size = layout.sizeof()
     nothing = (0, 0)
     zeros = first = 0  # how many entries of zeros were met and not yielded yet, and where they began
-    for position, piece, entries in _pieces(source, layout):
-        if bytes(piece) == _ZEROS[: len(piece)]:  # compared as bytes: views are compared one by one
+    for position, chunk, entries in _chunks(source, layout):
+        if bytes(chunk) == _ZEROS[: len(chunk)]:  # compared as bytes: views are compared one by one
             first = first if zeros else position
-            zeros += len(piece) // size
+            zeros += len(chunk) // size
             continue
         for i, fields in enumerate(entries):
             if fields == nothing:

@@ -24,7 +24,7 @@ from kafkawire.logdir.entries import SnapshotEntry
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import LocatedFile, Stamp
 from kafkawire.logdir.remote import without_secrets
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.logdir.transaction_doubts import Unstable
 from kafkawire.logdir.transaction_states import Outcomes, TransactionScan
 from kafkawire.records import Batch, Damage
@@ -213,7 +213,7 @@ class _Reading:
                 scan.settle(base, ongoing)
         stamp = file.stamp
         try:
-            for item in pieces(file, window=HEADERS_WINDOW):
+            for item in batches_of(file, window=HEADERS_WINDOW):
                 if not isinstance(item, Batches):
                     stamp = None
                 if isinstance(item, Damage):

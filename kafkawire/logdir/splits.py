@@ -35,7 +35,7 @@ def ranges(file: LocatedFile, size: int) -> list[tuple[int, int | None]]:
     return [*pairwise(points), (points[-1], None)]
 
 
-def pieces(
+def batches_of(
     file: LocatedFile,
     start: int = 0,
     end: int | None = None,

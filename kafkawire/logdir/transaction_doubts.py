@@ -20,12 +20,12 @@ class StateProblem(NamedTuple):
 
 
 class FirstMarker(NamedTuple):
-    """The first marker of a producer in a part of a log. `first`: of its data before that; -1: none. `gap`, `hole`,
+    """The first marker of a producer in a part of a log. `first`: of its data before that; -1: none. `gap`, `hidden`,
     `malformed`: as in `TransactionScan`, at the marker."""
 
     first: int
     gap: int
-    hole: int
+    hidden: int
     malformed: int
     marker: int
     code: int

@@ -54,11 +54,11 @@ class TransactionScan:
         first, end: the first offset, and the one after the highest; None: no batch.
         open: producer id -> first offset of the data whose marker has not come.
         aborted: data that an ABORT marker ended.
-        unknown: data before a hole, or ended by a marker that does not show how.
+        unknown: data before offsets that are hidden, or ended by a marker that does not show how.
         doubtful: data before a gap, with the code of the marker after it: unknown unless compaction explains the gap.
-        gap, hole: the offset after the last missing offsets that compaction does not explain, and after the last ones
+        gap, hidden: the offset after the last missing offsets that compaction does not explain, and after the last ones
             that damage hides; -1: none.
-        first_gap, first_hole: the first one of them since the last snapshot that was taken; `NO_OFFSET`: none.
+        first_gap, first_hidden: the first one of them since the last snapshot that was taken; `NO_OFFSET`: none.
         repeated: ranges of offsets that occur twice.
         problems: the first ones, in order.
 
@@ -77,8 +77,8 @@ class TransactionScan:
         self.aborted: list[DataRange] = []
         self.unknown: list[DataRange] = []
         self.doubtful: list[tuple[DataRange, int]] = []
-        self.gap = self.hole = -1
-        self.first_gap = self.first_hole = NO_OFFSET
+        self.gap = self.hidden = -1
+        self.first_gap = self.first_hidden = NO_OFFSET
         self._cleaned = cleaned
         self.repeated: list[tuple[int, int]] = []
         self.problems: list[StateProblem] = []
@@ -135,13 +135,13 @@ class TransactionScan:
 
     def begin_behind(self, offset: int) -> None:
         """The log begins at an offset, and what is scanned begins after that: the offsets between are missing."""
-        self.first_hole = offset
+        self.first_hidden = offset
         self._problem(StateProblem(self.end or 0, f"offsets {offset} to {(self.end or 0) - 1} are missing"))
 
     @property
     def in_doubt(self) -> bool:
         """Whether a snapshot of the offset that was reached would show more than the log up to there."""
-        return self._damaged or min(self.first_hole, self.first_gap) < NO_OFFSET or bool(self._malformed)
+        return self._damaged or min(self.first_hidden, self.first_gap) < NO_OFFSET or bool(self._malformed)
 
     @property
     def cleaned_to(self) -> int:
@@ -184,8 +184,8 @@ class TransactionScan:
                 left[producer_id] = first
         self.open = left
         self.end = offset
-        self.gap = self.hole = -1
-        self.first_gap = self.first_hole = NO_OFFSET
+        self.gap = self.hidden = -1
+        self.first_gap = self.first_hidden = NO_OFFSET
         self._again, self._malformed = {}, {}
         self._damaged = False
 
@@ -198,8 +198,8 @@ class TransactionScan:
         end = self.end or 0
         self._follow_alone(end, offset)
         self._problem(StateProblem(end, f"offsets {end} to {offset - 1} are missing"))
-        self.first_hole = min(self.first_hole, end)
-        self.hole = self.end = offset
+        self.first_hidden = min(self.first_hidden, end)
+        self.hidden = self.end = offset
         self._damaged = False
 
     def _follow_alone(self, end: int, offset: int) -> None:
@@ -218,10 +218,10 @@ class TransactionScan:
         if base < reached:
             self.repeated.append((base, reached))
             self._problem(StateProblem(base, f"offsets go back from {reached} to {base}"))
-            self.hole = reached
+            self.hidden = reached
         elif self._damaged:
-            self.hole = base
-            self.first_hole = min(self.first_hole, reached)
+            self.hidden = base
+            self.first_hidden = min(self.first_hidden, reached)
         elif base > self.cleaned_to:
             lost = max(reached, self.cleaned_to)
             self.gap = base
@@ -255,12 +255,12 @@ class TransactionScan:
                 self._malformed[producer_id] = offset
             else:
                 malformed = self._forget(producer_id)
-                self._mark(producer_id, FirstMarker(begun, self.gap, self.hole, malformed, offset, code))
+                self._mark(producer_id, FirstMarker(begun, self.gap, self.hidden, malformed, offset, code))
 
     @property
     def _jumped(self) -> int:
         """The offset after the last missing ones; -1: none."""
-        return max(self.hole, self.gap)
+        return max(self.hidden, self.gap)
 
     def _forget(self, producer_id: int) -> int:
         """A transaction ends. Returns the offset of the producer's last malformed marker; -1: none."""
@@ -275,13 +275,13 @@ class TransactionScan:
             self._end(producer_id, head)
 
     def _end(self, producer_id: int, head: FirstMarker) -> None:
-        begun, _, hole, malformed, marker, code = head
+        begun, _, hidden, malformed, marker, code = head
         if malformed > begun:
-            hole = max(hole, malformed)
+            hidden = max(hidden, malformed)
             self._problem(unseen_ending(producer_id, begun, malformed))
-        if hole > begun:
-            self.unknown.append(DataRange(producer_id, begun, hole))
-            begun = hole
+        if hidden > begun:
+            self.unknown.append(DataRange(producer_id, begun, hidden))
+            begun = hidden
         if head.gap > begun:
             self.doubtful.append((DataRange(producer_id, begun, head.gap), code))
             begun = head.gap
@@ -313,17 +313,17 @@ class TransactionScan:
         for producer_id, head in part._heads.items():
             begun, malformed = self.open.end(producer_id), self._forget(producer_id)
             self._mark(producer_id, head._replace(
-                first=head.first if begun < 0 else begun, gap=max(head.gap, self.gap), hole=max(head.hole, self.hole),
-                malformed=max(head.malformed, malformed),
+                first=head.first if begun < 0 else begun, gap=max(head.gap, self.gap),
+                hidden=max(head.hidden, self.hidden), malformed=max(head.malformed, malformed),
             ))  # fmt: skip
         self._malformed |= part._malformed
         self.aborted += part.aborted
         self.unknown += part.unknown
         self.doubtful += part.doubtful
         self.repeated += part.repeated
-        self.gap, self.hole = max(self.gap, part.gap), max(self.hole, part.hole)
+        self.gap, self.hidden = max(self.gap, part.gap), max(self.hidden, part.hidden)
         self.first_gap = min(self.first_gap, part.first_gap)
-        self.first_hole = min(self.first_hole, part.first_hole)
+        self.first_hidden = min(self.first_hidden, part.first_hidden)
         for producer_id, first in part.open.items():
             found = (self._again.get(producer_id, -1), first, part._again.get(producer_id, -1))
             if self.open.begin(producer_id, first) < self._jumped:
@@ -336,14 +336,14 @@ class TransactionScan:
     def unstable(self, offset: int | None = None) -> Unstable:
         """Where the last stable offset may be, by what is open at an offset that the scan has reached, or that lies
         among missing ones after it. None: at the end."""
-        gap, hole = self.first_gap, self.first_hole
+        gap, hidden = self.first_gap, self.first_hidden
         if self.end is not None and offset is not None and self.end < offset:
             if self._damaged:
-                hole = min(hole, self.end)
+                hidden = min(hidden, self.end)
             elif offset > self.cleaned_to:
                 gap = min(gap, max(self.end, self.cleaned_to))
         alone = () if self._alone is None or self.end == offset else (self._alone,)
-        least = min([*self.open.values(), hole, *alone, *(low for low, _ in self.repeated)])
+        least = min([*self.open.values(), hidden, *alone, *(low for low, _ in self.repeated)])
         return Unstable(least, gap, min((one.first for one in self._ongoing()), default=NO_OFFSET))
 
     def _ongoing(self) -> Iterator[DataRange]:
@@ -357,7 +357,7 @@ class TransactionScan:
     def unsure(self) -> set[int]:
         """The producers of whose transactions some have no certain outcome."""
         doubtful = (one.producer_id for one, _ in self.doubtful if one.end > self.cleaned_to)
-        late = [producer_id for producer_id, head in self._heads.items() if max(head.gap, head.hole) > head.first >= 0]
+        late = [one for one, head in self._heads.items() if max(head.gap, head.hidden) > head.first >= 0]
         return {*self.open, *(one.producer_id for one in self.unknown), *doubtful, *late}
 
     def finish(self, *, continues: bool = False) -> Outcomes:

@@ -3,7 +3,7 @@
 ```python
 directory = logdir.open("kafka-logs/")
 for replica in offsets.replicas(directory, "orders", 0):
-    replica.span.high_watermark, replica.span.last_stable_offset
+    replica.bounds.high_watermark, replica.bounds.last_stable_offset
     for row in offsets.explain(replica):             # at most 40 ranges, and totals
         ...
     for row in offsets.explain(replica, most=None):  # all ranges, each of one status
@@ -54,22 +54,22 @@ def explain(
     most: int | None = MOST_RANGES,
     equal_records: bool = False,
 ) -> Iterator[Row]:
-    """What the offsets of a replica are: a `ReplicaSpan`, `StatusRange`s, `StatusTotal`s, `PartialTransaction`s and
+    """What the offsets of a replica are: a `ReplicaBounds`, `StatusRange`s, `StatusTotal`s, `PartialTransaction`s and
     their total, `EqualRecords` and `DamageRow`s. The ranges follow one another; the sums of ranges and of totals are
     the number of offsets.
 
     Args:
-        first, end: the offsets from one up to another, without it; None: the end of the span. Partial transactions are
-            those of whole logs only.
+        first, end: the offsets from one up to another, without it; None: the end. Partial transactions are those of
+            whole logs only.
         most: ranges, and partial transactions, at most; neighbours are merged. None: all, as they are read.
         equal_records: search for records that repeat earlier ones; reads all records.
 
     Raises:
         OSError: a file cannot be read.
     """
-    span = replica.span
-    place: RowOrigin = {"file": span.file, "topic": span.topic, "partition": span.partition}
-    yield span
+    bounds = replica.bounds
+    place: RowOrigin = {"file": bounds.file, "topic": bounds.topic, "partition": bounds.partition}
+    yield bounds
     summary = OffsetSummary(most or 1)
     parts = PartialTransactions(replica.outcomes, place, most)
     whole = first == 0 and end is None

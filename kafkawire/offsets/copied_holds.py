@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.offsets.group_records import GroupLog
 from kafkawire.offsets.leading_replica import LeadingReplicas
@@ -35,7 +35,7 @@ def copied_holds(
         holds = LongestHolds(topic, number, most, cut=bool(leading.partition.log_start_offset))
         for file in leading.partition.segments:
             try:
-                for item in pieces(file):
+                for item in batches_of(file):
                     if isinstance(item, Damage):
                         yield DamageRow.of(item, **file.place)
                     else:

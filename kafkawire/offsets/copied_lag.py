@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from kafkawire.logdir import Outcomes, Partition, Selection, outcomes_of
 from kafkawire.logdir.seek import start_position, wanted_files
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.offsets.lag_count import LagCounter
 from kafkawire.offsets.lag_row import Standing, unread_row
 from kafkawire.offsets.leading_replica import LeadingReplicas
@@ -89,7 +89,7 @@ def _count(partition: Partition, outcomes: Outcomes, counter: LagCounter) -> Ite
         if (file.offset or 0) >= counter.high:
             break
         try:
-            for item in pieces(file, start_position(file, wanted)):
+            for item in batches_of(file, start_position(file, wanted)):
                 if isinstance(item, Damage):
                     if not item.harmless:
                         damaged = True
@@ -104,7 +104,7 @@ def _count(partition: Partition, outcomes: Outcomes, counter: LagCounter) -> Ite
                     measured = item.measured()
                     counter.add(measured, outcomes.state(measured))
                 else:
-                    _holes(item.base_offset.tolist(), item.last_offset.tolist(), outcomes.cleaned_to, counter)
+                    _gaps(item.base_offset.tolist(), item.last_offset.tolist(), outcomes.cleaned_to, counter)
                     counter.add_columns(item, outcomes.states(item))
                 reached = max(reached, counter.read_to)
         except OSError as error:
@@ -113,7 +113,7 @@ def _count(partition: Partition, outcomes: Outcomes, counter: LagCounter) -> Ite
     counter.unread(reached, counter.high, "the log ends before its high watermark")
 
 
-def _holes(base: list[int], last: list[int], cleaned_to: int, counter: LagCounter) -> None:
+def _gaps(base: list[int], last: list[int], cleaned_to: int, counter: LagCounter) -> None:
     """Notes the offsets between batches that are missing where no cleaner has been."""
     for before, after in zip(last, base[1:], strict=False):
         lost = max(before + 1, cleaned_to)

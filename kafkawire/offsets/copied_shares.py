@@ -7,13 +7,13 @@ from functools import partial
 
 from kafkawire.errors import KafkaWireError, RecordError
 from kafkawire.logdir import LogFile
-from kafkawire.logdir.splits import pieces as batches_of
+from kafkawire.logdir.splits import batches_of
 from kafkawire.offsets.dead_letters import Letter, letters_of
 from kafkawire.offsets.group_records import GroupLog
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.replica import Replica, replicas
 from kafkawire.offsets.share_copies import STATE_TOPIC, ShareSource, copied_shares, histories, state_records
-from kafkawire.offsets.share_explain import PartitionSpan, ShareExplained
+from kafkawire.offsets.share_explain import PartitionBounds, ShareExplained
 from kafkawire.offsets.share_fates import Held, held
 from kafkawire.offsets.share_lag import share_lag
 from kafkawire.offsets.share_settings import ShareSettings, share_settings
@@ -140,14 +140,14 @@ def _timestamp(segments: list[LogFile], offset: int) -> int | None:
 def _explained(replicas_: LeadingReplicas, source: ShareSource, settings: ShareSettings) -> ShareExplained:
     problems: list[str] = []
     replica = _replica(replicas_, source, problems)
-    span = None
+    bounds = None
     if replica is not None:
-        found = replica.span
-        span = PartitionSpan(found.log_start_offset, found.last_stable_offset, found.high_watermark)
+        found = replica.bounds
+        bounds = PartitionBounds(found.log_start_offset, found.last_stable_offset, found.high_watermark)
     return ShareExplained(
         source,
         settings,
-        span,
+        bounds,
         partial(_holds, replica, problems),
         partial(_letters, replicas_, settings.dead_letter_topic, problems),
         problems,

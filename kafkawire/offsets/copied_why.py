@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import LogDirectory
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.offsets.copied_history import copied_history
 from kafkawire.offsets.copied_lag import copied_lags
 from kafkawire.offsets.copied_shares import UnknownShareGroupError, copied_share_lags, explained_shares
@@ -174,7 +174,7 @@ def _with_damage(found: rows.Audit, replicas: LeadingReplicas, places: Iterable[
         leading = replicas.of(*place)
         for file in () if leading is None else leading.partition.segments:
             try:
-                damaged = [item for item in pieces(file) if isinstance(item, Damage)]
+                damaged = [item for item in batches_of(file) if isinstance(item, Damage)]
             except OSError as error:
                 damaged = [Damage.unreadable(error)]
             read = [rows.DamageRow.of(one, **file.place) for one in damaged if not one.harmless]

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from kafkawire.errors import RecordError
 from kafkawire.logdir import Outcomes, Partition, Selection, outcomes_of
 from kafkawire.logdir.seek import start_position, wanted_files
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.records import Batch, Damage
 from kafkawire.records.internal_topics import decode_key, decode_value
 from kafkawire.wire.message import Message
@@ -83,7 +83,7 @@ class GroupLog:
         wanted = Selection(offsets=(first, None))
         for file in wanted_files(self.partition.segments, wanted):
             try:
-                for item in pieces(file, start_position(file, wanted)):
+                for item in batches_of(file, start_position(file, wanted)):
                     if isinstance(item, Damage):
                         if not item.harmless:
                             what = item.detail or item.reason

@@ -81,10 +81,10 @@ class _Stake:
         except LookupError:
             return _UNKNOWN_STAKE
         lost = [
-            f"broker {one.span.broker} has offsets {one.span.diverges_at} to {one.span.log_end_offset - 1}, which the "
-            "log of the newest leader has not as they were"
+            f"broker {one.bounds.broker} has offsets {one.bounds.diverges_at} to {one.bounds.log_end_offset - 1}, "
+            "which the log of the newest leader has not as they were"
             for one in copies
-            if one.span.diverges_at is not None and one.span.diverges_at < one.span.log_end_offset
+            if one.bounds.diverges_at is not None and one.bounds.diverges_at < one.bounds.log_end_offset
         ]
         return "; ".join(lost) or _UNKNOWN_STAKE
 

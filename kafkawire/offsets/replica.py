@@ -8,14 +8,14 @@ from functools import cached_property
 
 from kafkawire.logdir import LogDirectory, LogFile, Outcomes, Partition, outcomes_of
 from kafkawire.logdir.file_names import TIERED
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.offsets.lineage import Copy, divergence, dropped, lineage, lineage_damage, tier_copies
 from kafkawire.offsets.offset_walk import OffsetWalk
 from kafkawire.offsets.statuses import ABOVE, DELETED, NO_DETAIL, TRUNCATED, UNREADABLE, Runs, Why
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import HEADERS_WINDOW, Batches
-from kafkawire.rows import DamageRow, ReplicaSpan
+from kafkawire.rows import DamageRow, ReplicaBounds
 
 #: The log's end does not depend on how transactions ended.
 _NO_OUTCOMES = TransactionScan().finish()
@@ -70,13 +70,13 @@ class Replica:
         return (DamageRow.of(damage, file=path, topic=self.partition.topic, partition=self.partition.partition),)
 
     @cached_property
-    def span(self) -> ReplicaSpan:
+    def bounds(self) -> ReplicaBounds:
         """Where its offsets begin and end. Reads the headers of all batches."""
         one, end = self.partition, log_end(self.partition)
         start = one.log_start_offset or 0
         high = end if one.high_watermark is None else min(one.high_watermark, end)
         local = [file.offset or 0 for file in one.segments if file.state != TIERED]
-        return ReplicaSpan(
+        return ReplicaBounds(
             file=one.path,
             topic=one.topic,
             partition=one.partition,
@@ -93,12 +93,12 @@ class Replica:
         )
 
     def runs(self, first: int = 0, end: int | None = None, look: Look | None = None) -> Iterator[Runs]:
-        """The offsets from `first` up to `end` (None: the end of the span), as runs that follow one another.
+        """The offsets from `first` up to `end` (None: the end of the replica), as runs that follow one another.
 
         Args:
             look: is called with all batches of the segments that are read.
         """
-        last = self.span.end_offset
+        last = self.bounds.end_offset
         end = None if end is None or end >= last else end
         for runs in self._statuses(first, end, look):
             _, wanted, _ = runs.parts(first, last if end is None else end)
@@ -107,9 +107,9 @@ class Replica:
 
     def _statuses(self, first: int, end: int | None, look: Look | None) -> Iterator[Runs]:
         """Runs by the log start offset and the high watermark."""
-        start = self.span.log_start_offset
+        start = self.bounds.log_start_offset
         for runs in self._read(first, end, look):
-            below, within, above = runs.parts(start, max(start, self.span.high_watermark))
+            below, within, above = runs.parts(start, max(start, self.bounds.high_watermark))
             if below:
                 why = Why("delete_records", "below the log start offset; their segment is still there")
                 why = runs.why if runs.code[0] == DELETED else why
@@ -125,7 +125,7 @@ class Replica:
     def _read(self, first: int, end: int | None, look: Look | None) -> Iterator[Runs]:
         """Runs from offset 0 on, by the segments that have offsets from `first` up to `end`."""
         self.damage, self.old_batches = [], 0
-        segments, start = self.partition.segments, self.span.log_start_offset
+        segments, start = self.partition.segments, self.bounds.log_start_offset
         base = segments[0].offset or 0 if segments else start
         if start := min(start, base):
             why = Why("no_segment", "retention or DeleteRecords has removed their segments, or the log began there")
@@ -158,7 +158,7 @@ class Replica:
 
     def _segment(self, walk: OffsetWalk, file: LogFile, look: Look | None) -> Iterator[Runs]:
         try:
-            for item in pieces(file, window=HEADERS_WINDOW):
+            for item in batches_of(file, window=HEADERS_WINDOW):
                 if isinstance(item, Damage):
                     self.damage.append(DamageRow.of(item, **file.place))
                     walk.damage(item)

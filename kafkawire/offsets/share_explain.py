@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kafkawire.offsets.dead_letters import DeadLetterCauses, Letter
 from kafkawire.offsets.share_copies import ShareSource
-from kafkawire.offsets.share_fates import Held, Piece, ShareSummary, pieces
+from kafkawire.offsets.share_fates import FateRun, Held, ShareSummary, fate_runs
 from kafkawire.offsets.share_settings import ShareSettings
 from kafkawire.rows import DeadLetter, Row, RowOrigin, SharePartitionState, ShareRange, ShareStep
 from kafkawire.share_groups.delivery_states import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, delivery_state_name
@@ -23,7 +23,7 @@ _ACQUIRED = (
 _NO_PARTITION = "what the partition holds at these offsets: it was not read"
 
 
-class PartitionSpan(NamedTuple):
+class PartitionBounds(NamedTuple):
     """Offsets of a partition: the log start, the last stable one, and the high watermark."""
 
     log_start: int
@@ -37,7 +37,7 @@ class ShareExplained:
     Args:
         source: the records of the group's state.
         settings: of the group.
-        span: of the partition; None: it could not be read.
+        bounds: of the partition; None: it could not be read.
         holds: what the partition holds up to an offset, from 0 on, anew each time.
         letters: the copies of its records in the dead-letter topic, anew each time.
         problems: what could not be read, a sentence each; it grows with what is read.
@@ -49,7 +49,7 @@ class ShareExplained:
         self,
         source: ShareSource,
         settings: ShareSettings,
-        span: PartitionSpan | None,
+        bounds: PartitionBounds | None,
         holds: Callable[[int], Iterable[Held]],
         letters: Callable[[], Iterable[Letter]],
         problems: list[str],
@@ -58,7 +58,7 @@ class ShareExplained:
         current: bool = True,
     ) -> None:
         self.letters_doubt, self.current = letters_doubt, current
-        self.source, self.settings, self.span, self.problems = source, settings, span, problems
+        self.source, self.settings, self.bounds, self.problems = source, settings, bounds, problems
         self._holds, self._letters = holds, letters
 
     @property
@@ -74,8 +74,8 @@ class ShareExplained:
     @property
     def end(self) -> int:
         """The high watermark; where the partition is not here, the last offset that the state names, and one."""
-        if self.span is not None:
-            return self.span.high
+        if self.bounds is not None:
+            return self.bounds.high
         state = self.source.history.state
         runs = () if state is None else state.runs
         return max([0 if state is None else state.start_offset, *(run.last + 1 for run in runs)], default=0)
@@ -100,32 +100,32 @@ class ShareExplained:
             if (one.group, one.topic, one.partition) == (key.group, self.source.topic, key.partition):
                 yield one
 
-    def pieces(self) -> Iterator[Piece]:
+    def fate_runs(self) -> Iterator[FateRun]:
         """The fates of all offsets below the end."""
         history, end = self.source.history, self.end
         runs = chain(self.source.finished(), () if history.state is None else history.state.runs)
         letters = None if self.settings.dead_letter_topic is None else DeadLetterCauses(self.letters())
-        yield from pieces(self._holds(end), runs, self.known(), history.skipped, letters)
+        yield from fate_runs(self._holds(end), runs, self.known(), history.skipped, letters)
 
     def rows(self, most: int | None) -> Iterator[Row]:
         """As `explain_shares`."""
         summary = ShareSummary(most or 1, self.source.key.group, self.origin)
         if most is None:
             yield self.row()
-            pending: Piece | None = None
-            for piece in self.pieces():
-                summary.add(piece)
-                if pending is not None and pending.fate == piece.fate:
-                    pending = pending._replace(last=piece.last)
+            pending: FateRun | None = None
+            for fated in self.fate_runs():
+                summary.add(fated)
+                if pending is not None and pending.fate == fated.fate:
+                    pending = pending._replace(last=fated.last)
                     continue
                 if pending is not None:
                     yield summary.row(pending)
-                pending = piece
+                pending = fated
             if pending is not None:
                 yield summary.row(pending)
         else:
-            for piece in self.pieces():
-                summary.add(piece)
+            for fated in self.fate_runs():
+                summary.add(fated)
             yield self.row()
             yield from summary.ranges()
         yield from summary.totals()
@@ -133,18 +133,18 @@ class ShareExplained:
     def row(self) -> SharePartitionState:
         """The state, as a row."""
         history, settings = self.source.history, self.settings
-        state, span = history.state, self.span
+        state, bounds = history.state, self.bounds
         unseen = [_ACQUIRED, *settings.unseen]
-        if span is None:
+        if bounds is None:
             unseen.append("what the partition held: the topic was removed" if self.source.gone else _NO_PARTITION)
         return SharePartitionState(
             **self.origin,
             group=self.source.key.group,
             topic_id=str(self.source.key.topic_id),
             start_offset=None if state is None or state.start_offset < 0 else state.start_offset,
-            end_offset=None if span is None else span.high,
-            log_start_offset=None if span is None else span.log_start,
-            last_stable_offset=None if span is None else span.stable,
+            end_offset=None if bounds is None else bounds.high,
+            log_start_offset=None if bounds is None else bounds.log_start,
+            last_stable_offset=None if bounds is None else bounds.stable,
             delivery_complete_count=None if state is None or state.complete < 0 else state.complete,
             snapshot_epoch=None if state is None else state.snapshot_epoch,
             state_epoch=None if state is None else state.state_epoch,

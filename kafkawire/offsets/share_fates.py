@@ -43,7 +43,7 @@ class Held(NamedTuple):
     what: str
 
 
-class Piece(NamedTuple):
+class FateRun(NamedTuple):
     """Consecutive offsets with one fate, both included. held: what the partition has there."""
 
     first: int
@@ -75,14 +75,14 @@ def held(runs: Iterable[Runs], end: int) -> Iterator[Held]:
         yield Held(0, end, UNREAD)
 
 
-def pieces(
+def fate_runs(
     held: Iterable[Held],
     runs: Iterable[Run],
     known: Known,
     skipped: Iterable[tuple[int, int]] = (),
     causes: DeadLetterCauses | None = None,
-) -> Iterator[Piece]:
-    """The fates of all offsets, in order: pieces that follow one another, neighbours that are alike joined.
+) -> Iterator[FateRun]:
+    """The fates of all offsets, in order: runs that follow one another, neighbours that are alike joined.
 
     Args:
         held: what the partition has, from offset 0 on.
@@ -108,7 +108,7 @@ def pieces(
                 cause, known_until = causes.at(at)
                 ends.append(known_until)
             end = min(ends)
-            made = Piece(at, end - 1, fate(run, one.what, known, place, cause), one.what)
+            made = FateRun(at, end - 1, fate(run, one.what, known, place, cause), one.what)
             if pending is not None and (pending.fate, pending.held) == (made.fate, made.held):
                 pending = pending._replace(last=made.last)
             else:
@@ -139,7 +139,7 @@ class _Runs:
 
 
 class ShareSummary:
-    """Adds up pieces: exact totals, and a number of ranges at most: neighbours are merged, the shortest first."""
+    """Adds up runs: exact totals, and a number of ranges at most: neighbours are merged, the shortest first."""
 
     def __init__(self, most: int, group: str, origin: RowOrigin) -> None:
         self._most, self._group, self._origin = most, group, origin
@@ -147,14 +147,14 @@ class ShareSummary:
         self._totals: dict[tuple[str, str | None], list[int]] = {}
         self._last: Fate | None = None
 
-    def add(self, piece: Piece) -> None:
-        """Take the next piece."""
-        row = self.row(piece)
-        count = (piece.fate.deliveries or 0) * row.offsets
+    def add(self, fated: FateRun) -> None:
+        """Take the next run."""
+        row = self.row(fated)
+        count = (fated.fate.deliveries or 0) * row.offsets
         total = self._totals.setdefault((row.status, row.reason), [0, 0, 0, row.first_offset, 0])
         total[0] += row.offsets
-        total[1] += self._last != piece.fate
-        self._last = piece.fate
+        total[1] += self._last != fated.fate
+        self._last = fated.fate
         total[2] += count
         total[4] = row.last_offset
         if self._ranges and _alike(self._ranges[-1], row):
@@ -164,17 +164,17 @@ class ShareSummary:
         if len(self._ranges) > 4 * self._most:
             self._ranges = _merged(self._ranges, 2 * self._most)
 
-    def row(self, piece: Piece) -> ShareRange:
-        """A piece as a row."""
+    def row(self, fated: FateRun) -> ShareRange:
+        """A run as a row."""
         return ShareRange(
             **self._origin,
             group=self._group,
-            first_offset=piece.first,
-            last_offset=piece.last,
-            offsets=piece.last - piece.first + 1,
-            status=piece.fate.status,
-            reason=piece.fate.reason,
-            delivery_count=piece.fate.deliveries,
+            first_offset=fated.first,
+            last_offset=fated.last,
+            offsets=fated.last - fated.first + 1,
+            status=fated.fate.status,
+            reason=fated.fate.reason,
+            delivery_count=fated.fate.deliveries,
         )
 
     def ranges(self) -> list[ShareRange]:

@@ -61,9 +61,9 @@ def share_lag(
         oldest: the timestamp of the record at an offset; None: not known.
         held_by: what holds the last stable offset, a sentence each.
     """
-    key, state, span = share.source.key, share.source.history.state, share.span
+    key, state, partition = share.source.key, share.source.history.state, share.bounds
     topic = share.source.topic or str(key.topic_id)
-    if span is None or state is None:
+    if partition is None or state is None:
         why = "the group's state there was deleted" if state is None else "the partition was not read"
         return Lag(
             group=key.group,
@@ -76,26 +76,26 @@ def share_lag(
     bounds: dict[str, None] = {}
     first: int | None = None
     lost = 0
-    for piece in share.pieces():
-        offsets, fate = piece.last - piece.first + 1, piece.fate
-        low = max(piece.first, state.start_offset)
+    for fated in share.fate_runs():
+        offsets, fate = fated.last - fated.first + 1, fated.fate
+        low = max(fated.first, state.start_offset)
         if fate.status == "archived" and fate.reason not in _NOTHING:
             archived[fate.reason or ""] += offsets
             lost += offsets if fate.reason == "below_log_start" else 0
-        if fate.status not in _UNFINISHED or piece.held == NO_RECORD or piece.last < low:
+        if fate.status not in _UNFINISHED or fated.held == NO_RECORD or fated.last < low:
             continue
-        offsets = piece.last - low + 1
+        offsets = fated.last - low + 1
         if fate.reason in _WHY:
             bounds[_WHY[fate.reason]] = None
         certain = fate.status != "unknown"
-        below = max(0, min(piece.last + 1, span.stable) - low)
+        below = max(0, min(fated.last + 1, partition.stable) - low)
         uncommitted.add(offsets, certain=certain)
-        if piece.held == ABORTED:
+        if fated.held == ABORTED:
             continue
-        sure = certain and piece.held == RECORD
-        got.add(below if piece.held != OPEN else 0, certain=sure)
-        held.add(offsets - below if piece.held != OPEN else offsets, certain=sure)
-        if first is None and below and piece.held in (RECORD, UNDECIDED):
+        sure = certain and fated.held == RECORD
+        got.add(below if fated.held != OPEN else 0, certain=sure)
+        held.add(offsets - below if fated.held != OPEN else offsets, certain=sure)
+        if first is None and below and fated.held in (RECORD, UNDECIDED):
             first = low
     timestamp = None if first is None else oldest(first)
     after, why = retention(settings, timestamp)
@@ -106,10 +106,10 @@ def share_lag(
         partition=key.partition,
         as_of=as_of,
         committed_offset=start,
-        from_offset=span.log_start if start is None else max(start, span.log_start),
-        log_start_offset=span.log_start,
-        last_stable_offset=span.stable,
-        high_watermark=span.high,
+        from_offset=partition.log_start if start is None else max(start, partition.log_start),
+        log_start_offset=partition.log_start,
+        last_stable_offset=partition.stable,
+        high_watermark=partition.high,
         read_committed=got.row(),
         read_uncommitted=uncommitted.row(),
         held=held.row(),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kafkawire.errors import RecordError
 from kafkawire.logdir import LogDirectory, LogFile, Selection
 from kafkawire.logdir.seek import start_position
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.logdir.tiers import COPY_FINISHED, segment_id
 from kafkawire.logdir.transaction_states import STATES
 from kafkawire.offsets.coordinator_story import CoordinatorStory
@@ -47,7 +47,7 @@ _MAY_WAIT = "; read_committed consumers may stop at offset {stable}: {why}"
 def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> Iterator[Row]:
     """The rows on one offset: an `OffsetStanding` of each replica, then of the first replica that has it the
     `BatchRow`, the `TransactionStory`, and the `CoordinatorStep`s; then a `DamageRow` for each damage that may hide
-    more of it: in files beside the log, in the stretch of the log where the transaction is, in the coordinator's log.
+    more of it: in files beside the log, in the part of the log where the transaction is, in the coordinator's log.
 
     Args:
         directory: log directories and tiers.
@@ -59,7 +59,7 @@ def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> I
         OSError: a file cannot be read.
     """
     found = replicas(directory, topic, partition)
-    end = max(one.span.end_offset for one in found)
+    end = max(one.bounds.end_offset for one in found)
     if not 0 <= offset < end:
         raise LookupError(f"{topic}-{partition} has no offset {offset}: its log ends at {end}")
     source: tuple[Replica, LogFile, Batch] | None = None
@@ -80,30 +80,30 @@ def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> I
 
 
 def _standing(replica: Replica, offset: int, batch: Batch | None) -> OffsetStanding:
-    span, outcomes = replica.span, replica.outcomes
+    bounds, outcomes = replica.bounds, replica.outcomes
     here = _range_of(replica, offset)
     standing = OffsetStanding(
-        file=span.file,
-        topic=span.topic,
-        partition=span.partition,
-        broker=span.broker,
+        file=bounds.file,
+        topic=bounds.topic,
+        partition=bounds.partition,
+        broker=bounds.broker,
         offset=offset,
         status="none",
-        detail=f"this log ends at offset {span.end_offset}",
+        detail=f"this log ends at offset {bounds.end_offset}",
     )
     if here is None:
         return standing
     readable = here.status == "record"
-    stable, undecided = offset < span.last_stable_offset, _is_undecided(replica, offset)
+    stable, undecided = offset < bounds.last_stable_offset, _is_undecided(replica, offset)
     committed = here.transaction in ("none", "committed")
     unknown = here.transaction == "unknown" or (committed and undecided)
     text = _SENTENCES.get(here.transaction or here.status, "").format(
-        why=outcomes.why(offset) or "its marker may be among what is missing", high=span.high_watermark
+        why=outcomes.why(offset) or "its marker may be among what is missing", high=bounds.high_watermark
     )
     if readable and undecided:
-        text += _MAY_WAIT.format(stable=span.last_stable_offset, why=outcomes.why(span.last_stable_offset))
+        text += _MAY_WAIT.format(stable=bounds.last_stable_offset, why=outcomes.why(bounds.last_stable_offset))
     elif readable and not stable:
-        text += _WAITS.format(stable=span.last_stable_offset)
+        text += _WAITS.format(stable=bounds.last_stable_offset)
     return replace(
         standing,
         **{name: getattr(here, name) for name in _OF_RANGE},
@@ -195,11 +195,11 @@ def _of_batch(
 def _transaction(replica: Replica, batch: Batch, offset: int) -> tuple[TransactionStory, list[DamageRow]]:
     """The transaction that an offset's batch is part of, from its first batch to its marker; and the damage after the
     producer's marker before it, which may hide some of its batches."""
-    span = replica.span
+    bounds = replica.bounds
     one = TransactionStory(
-        file=span.file,
-        topic=span.topic,
-        partition=span.partition,
+        file=bounds.file,
+        topic=bounds.topic,
+        partition=bounds.partition,
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,
         transaction=STATES[replica.outcomes.state(batch)],
@@ -207,7 +207,7 @@ def _transaction(replica: Replica, batch: Batch, offset: int) -> tuple[Transacti
     empty = one
     damage: list[DamageRow] = []
     for file in replica.partition.segments:
-        for item in _pieces(file):
+        for item in _batches(file):
             if isinstance(item, DamageRow):
                 damage.append(item)
             if not isinstance(item, Batches):
@@ -235,10 +235,10 @@ def _transaction(replica: Replica, batch: Batch, offset: int) -> tuple[Transacti
     return one, damage
 
 
-def _pieces(file: LogFile) -> Iterator[Batches | Batch | DamageRow]:
+def _batches(file: LogFile) -> Iterator[Batches | Batch | DamageRow]:
     """The batches of a segment, and a row for what cannot be read."""
     try:
-        for item in pieces(file, window=HEADERS_WINDOW):
+        for item in batches_of(file, window=HEADERS_WINDOW):
             if not isinstance(item, Damage):
                 yield item
             elif not item.harmless:

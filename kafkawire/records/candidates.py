@@ -1,4 +1,4 @@
-"""Where in a stretch of bytes a batch could begin, by plausible header values. `batch_walk` checks the checksum."""
+"""Where in a range of bytes a batch could begin, by plausible header values. `batch_walk` checks the checksum."""
 
 from __future__ import annotations
 

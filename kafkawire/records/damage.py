@@ -13,7 +13,7 @@ UNKNOWN_OUTCOME = "unknown_outcome"
 
 
 class Damage(msgspec.Struct, frozen=True, gc=False):
-    """A stretch of bytes that holds no batch which could be read.
+    """A range of bytes that holds no batch which could be read.
 
     Attributes:
         position: where it begins.

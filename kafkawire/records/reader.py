@@ -1,6 +1,6 @@
 """Reading record batches one after the other, and past the damage between them.
 
-`read` yields in order of position: each `Batch`, and a `Damage` for each stretch of bytes that holds
+`read` yields in order of position: each `Batch`, and a `Damage` for each range of bytes that holds
 none. After damage it continues at the next batch that its magic, a plausible length and its checksum prove. The work is
 linear in the size of the data, whatever sizes the bytes claim (`BatchWalk`).
 """

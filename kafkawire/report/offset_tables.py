@@ -42,28 +42,28 @@ class ReplicaOffsets(msgspec.Struct, frozen=True):
 
 def replica_offsets(found: Iterable[rows.Row]) -> tuple[ReplicaOffsets, ...]:
     """The sections, in the order of the rows."""
-    groups: list[tuple[rows.ReplicaSpan, list[rows.Row]]] = []
+    groups: list[tuple[rows.ReplicaBounds, list[rows.Row]]] = []
     for row in found:
-        if isinstance(row, rows.ReplicaSpan):
+        if isinstance(row, rows.ReplicaBounds):
             groups.append((row, []))
         elif groups:
             groups[-1][1].append(row)
-    return tuple(_section(span, listed) for span, listed in groups)
+    return tuple(_section(replica, listed) for replica, listed in groups)
 
 
-def _section(span: rows.ReplicaSpan, listed: Sequence[rows.Row]) -> ReplicaOffsets:
-    broker = "" if span.broker is None else f"broker {span.broker}: "
+def _section(replica: rows.ReplicaBounds, listed: Sequence[rows.Row]) -> ReplicaOffsets:
+    broker = "" if replica.broker is None else f"broker {replica.broker}: "
     bounds = [
-        ("Log start offset", span.log_start_offset),
-        ("Last stable offset", span.last_stable_offset),
-        ("High watermark", span.high_watermark),
-        ("Log end offset", span.log_end_offset),
-        ("Diverges from the newest log at", span.diverges_at),
+        ("Log start offset", replica.log_start_offset),
+        ("Last stable offset", replica.last_stable_offset),
+        ("High watermark", replica.high_watermark),
+        ("Log end offset", replica.log_end_offset),
+        ("Diverges from the newest log at", replica.diverges_at),
     ]
     tables = (_totals(listed), _ranges(listed), _partial(listed), _equal(listed))
     return ReplicaOffsets(
-        name=f"{span.topic}-{span.partition}",
-        place=f"{broker}{span.file}",
+        name=f"{replica.topic}-{replica.partition}",
+        place=f"{broker}{replica.file}",
         facts=tuple((name, str(value)) for name, value in bounds if value is not None),
         tables=tuple(replace(one, complete=_COMPLETE) for one in tables if one.rows),
     )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         OffsetStanding,
         PartialTransaction,
         PartialTransactionTotal,
-        ReplicaSpan,
+        ReplicaBounds,
         StatusRange,
         StatusTotal,
         TransactionStory,
@@ -85,7 +85,7 @@ _NAMES = {
     "checkups": "Checkup IdCensus ProducerCensus Risk",
     "comparisons": "ComparedPartition CopyDifference MirroredOffset",
     "explanations": (
-        "CoordinatorStep EqualRecords OffsetStanding PartialTransaction PartialTransactionTotal ReplicaSpan "
+        "CoordinatorStep EqualRecords OffsetStanding PartialTransaction PartialTransactionTotal ReplicaBounds "
         "StatusRange StatusTotal TransactionStory"
     ),
     "impacts": "GroupLag HeldCompaction Impact OffsetRange TransactionData TransactionRecord",
@@ -161,7 +161,7 @@ __all__ = [
     "ReadAnomaly",
     "ReadTotal",
     "RecordRow",
-    "ReplicaSpan",
+    "ReplicaBounds",
     "Risk",
     "Row",
     "RowOrigin",

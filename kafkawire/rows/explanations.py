@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 from kafkawire.rows.base import LogRow
 
 
-class ReplicaSpan(LogRow, frozen=True, kw_only=True):
+class ReplicaBounds(LogRow, frozen=True, kw_only=True):
     """The offsets of a replica. `file` is the partition's directory.
 
     Attributes:

@@ -15,7 +15,7 @@ from kafkawire.logdir import LogDirectory, LogFile, OutcomesByFile, Partition, S
 from kafkawire.logdir.located_file import BATCHES
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.segment_secrets import has_secrets
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.logdir.transaction_states import UNKNOWN, Outcomes
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int8
@@ -182,7 +182,7 @@ class _Reading:
         beyond = 0
         origin, secret = Origin(file.topic, file.partition, file.path), has_secrets(file)
         try:
-            for found in pieces(file, start, check_crc=check_crc):
+            for found in batches_of(file, start, check_crc=check_crc):
                 if isinstance(found, Damage):
                     self._rows.problem(found, origin)
                 elif isinstance(found, Batch):

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.client.admin import Admin
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.diagnosis.log_reading import FetchStretch, Load, LogReader, ReadWith, StretchReader
+from kafkawire.client.diagnosis.log_reading import FetchRange, Load, LogReader, RangeReader, ReadWith
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan
 from kafkawire.client.diagnosis.wire_audit import WireAudit
@@ -118,7 +118,7 @@ def _in_a_thread(work: Coroutine[Any, Any, T]) -> T:
 
 def reader_on(
     spark: SparkSession, bootstrap: str, properties: Mapping[str, str], progress: Progress | None = None
-) -> Callable[[ReadWith], StretchReader]:
+) -> Callable[[ReadWith], RangeReader]:
     """What makes the reader for `client.diagnosis.wire_audit.audit`.
 
     Args:
@@ -133,20 +133,20 @@ def reader_on(
 
 
 class Share(NamedTuple):
-    """What a task reads, one stretch after another, and its part of the load."""
+    """What a task reads, one range after another, and its part of the load."""
 
     bytes_per_s: int
-    stretches: list[FetchStretch]
+    ranges: list[FetchRange]
 
 
-def shares(stretches: Sequence[FetchStretch], load: Load) -> list[Share]:
-    """Divide stretches into at most `load.side_by_side` tasks of similar size, which together read at most
+def shares(ranges: Sequence[FetchRange], load: Load) -> list[Share]:
+    """Divide ranges into at most `load.side_by_side` tasks of similar size, which together read at most
     `load.bytes_per_s`. Half of that is divided evenly, because sizes are estimates, and half by size."""
-    reading = [one for one in stretches if one.start < one.end]
+    reading = [one for one in ranges if one.start < one.end]
     count = max(1, min(load.side_by_side, len(reading), load.bytes_per_s // 2))
     estimated = all(one.size is not None for one in reading)
-    sized = [(1 + (one.size or 0 if estimated else one.end - one.start), one) for one in stretches]
-    tasks: list[tuple[int, int, list[FetchStretch]]] = [(0, number, []) for number in range(count)]
+    sized = [(1 + (one.size or 0 if estimated else one.end - one.start), one) for one in ranges]
+    tasks: list[tuple[int, int, list[FetchRange]]] = [(0, number, []) for number in range(count)]
     heapify(tasks)
     for size, one in sorted(sized, key=lambda pair: -pair[0]):
         taken, number, listed = tasks[0]
@@ -159,8 +159,8 @@ def shares(stretches: Sequence[FetchStretch], load: Load) -> list[Share]:
     ]
 
 
-class _StretchOutcome(NamedTuple):
-    """What the driver gets of a stretch. `judged`: how many rows of it workers judge. `error`: why it was not read to
+class _RangeOutcome(NamedTuple):
+    """What the driver gets of a range. `judged`: how many rows of it workers judge. `error`: why it was not read to
     the end."""
 
     place: TopicPartition
@@ -170,7 +170,7 @@ class _StretchOutcome(NamedTuple):
 
 
 class _SparkReader:
-    """See `StretchReader`."""
+    """See `RangeReader`."""
 
     def __init__(
         self,
@@ -188,15 +188,15 @@ class _SparkReader:
         self._judged = 0
         self._kept: list[DataFrame] = []
 
-    async def read(self, stretches: Sequence[FetchStretch]) -> list[ReplicaFacts]:
-        return await self._job("read logs", lambda: self._read(stretches)) if stretches else []
+    async def read(self, ranges: Sequence[FetchRange]) -> list[ReplicaFacts]:
+        return await self._job("read logs", lambda: self._read(ranges)) if ranges else []
 
     async def outcomes(self, cluster: ClusterFacts) -> list[Placed]:
         return await self._job("judge transactions", lambda: self._outcomes(cluster)) if self._judged else []
 
-    def _read(self, stretches: Sequence[FetchStretch]) -> list[ReplicaFacts]:
+    def _read(self, ranges: Sequence[FetchRange]) -> list[ReplicaFacts]:
         connect, using = self._connect, self._using
-        payloads = [sent(one) for one in shares(stretches, using.load)]
+        payloads = [sent(one) for one in shares(ranges, using.load)]
 
         def read(listed: Rows) -> Iterator[pa.RecordBatch]:
             for row in listed:
@@ -206,10 +206,10 @@ class _SparkReader:
         # Without its lineage: rows that are lost with an executor are no reason to read the cluster's logs again.
         found = by_task(tasks, read, SPARK_SCHEMA).localCheckpoint()
         self._kept.append(found)
-        by_place: dict[TopicPartition, _StretchOutcome] = {one.place: one for one in for_driver(found)}
+        by_place: dict[TopicPartition, _RangeOutcome] = {one.place: one for one in for_driver(found)}
         self.errors |= {one.place: ClientError(one.error) for one in by_place.values() if one.error is not None}
         self._judged += sum(one.judged for one in by_place.values())
-        return [by_place[one.place].facts for one in stretches]
+        return [by_place[one.place].facts for one in ranges]
 
     def _outcomes(self, cluster: ClusterFacts) -> list[Placed]:
         first, *others = self._kept
@@ -236,28 +236,28 @@ class _SparkReader:
 
 
 def _of_share(share: Share, connect: tuple[str, dict[str, str]], using: ReadWith) -> Iterator[pa.RecordBatch]:
-    """The rows of a share's stretches, as `outcome_rows.SCHEMA` has them."""
+    """The rows of a share's ranges, as `outcome_rows.SCHEMA` has them."""
     using = replace(using, load=Load(share.bytes_per_s, 1))
     with asyncio.Runner() as runner:
         cluster = Cluster(Config.of(*connect))
         try:
             reader = LogReader(cluster, using, Journal(None, using.address, None))
-            for stretch in share.stretches:
-                yield from _of_stretch(runner, reader, stretch)
+            for asked in share.ranges:
+                yield from _of_range(runner, reader, asked)
         finally:
             runner.run(cluster.close())
 
 
-def _of_stretch(runner: asyncio.Runner, reader: LogReader, stretch: FetchStretch) -> Iterator[pa.RecordBatch]:
-    merge, ended = yield from drained(0, _stepped(runner, reader.merges(stretch)))
-    facts = reader.facts(stretch, merge)
+def _of_range(runner: asyncio.Runner, reader: LogReader, asked: FetchRange) -> Iterator[pa.RecordBatch]:
+    merge, ended = yield from drained(0, _stepped(runner, reader.merges(asked)))
+    facts = reader.facts(asked, merge)
     ids = facts.ids
     if ids is not None:  # the driver judges open transactions, and ids in a Prepare state
         yield from id_rows(0, replace(facts, ids=replace(ids, owners={}, prepared=())))
-    error = reader.errors.get(stretch.place)
+    error = reader.errors.get(asked.place)
     yield to_driver(
-        _StretchOutcome(
-            stretch.place,
+        _RangeOutcome(
+            asked.place,
             replace(
                 facts,
                 ids=None

@@ -86,7 +86,7 @@ def newest_first(copies: Iterable[Replica]) -> list[Replica]:
     def age(one: Replica) -> tuple[int, int, int]:
         lines = lineage(one.partition)
         last = (lines[-1].epoch, lines[-1].start_offset) if lines else (-1, -1)
-        return *last, one.span.log_end_offset
+        return *last, one.bounds.log_end_offset
 
     return sorted(copies, key=age, reverse=True)
 
@@ -159,7 +159,7 @@ def viewed(
         same=same,
         sound=all(row.harmless for row in (*replica.damage, *replica.support_damage)),
         commits=one.high_watermark is not None,
-        diverges_at=replica.span.diverges_at,
+        diverges_at=replica.bounds.diverges_at,
         segments=segments_of(replica),
     )
 

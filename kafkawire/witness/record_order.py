@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.logdir.transaction_states import COMMITTED, NONE
 from kafkawire.offsets import Replica
 from kafkawire.records import Damage, Record
@@ -58,9 +58,9 @@ def ordered_records(replica: Replica, *, headers: bool = True) -> OrderedRecords
     """
     offsets, digests, keys = [], [], []
     damage: list[DamageRow] = []
-    start, end = replica.span.log_start_offset, replica.span.last_stable_offset
+    start, end = replica.bounds.log_start_offset, replica.bounds.last_stable_offset
     for file in replica.partition.segments:
-        for item in pieces(file):
+        for item in batches_of(file):
             if isinstance(item, Damage):
                 if not item.harmless:
                     damage.append(DamageRow.of(item, **file.place))

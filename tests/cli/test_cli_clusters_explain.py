@@ -34,7 +34,7 @@ def explain(run: Run, copy: Copy, topic: str, partition: int) -> list[dict[str, 
     return [json.loads(line) for line in done.out.splitlines()]
 
 
-def spans(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def replicas_of(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The replicas in use, by their folders."""
     return {row["file"]: row for row in rows if row["kind"] == "replica" and not row["state"]}
 
@@ -45,16 +45,16 @@ def test_every_offset_has_a_status_and_replicas_end_where_the_brokers_say(
 ) -> None:
     rows = explain(run, copy, topic, partition)
     answer = next(one for one in copy.truth["offsets"] if (one["topic"], one["partition"]) == (topic, partition))
-    replicas = spans(rows)
+    replicas = replicas_of(rows)
     assert replicas
-    for file, span in replicas.items():
+    for file, replica in replicas.items():
         totals = [row for row in rows if row["kind"] == "total" and row["file"] == file]
-        assert sum(row["offsets"] for row in totals) == span["end_offset"]
+        assert sum(row["offsets"] for row in totals) == replica["end_offset"]
         lost = [row for row in totals if row["status"] in ("unreadable", "truncated")]
-        assert all(row["first_offset"] >= span["log_end_offset"] for row in lost)
+        assert all(row["first_offset"] >= replica["log_end_offset"] for row in lost)
         assert not lost or copy.name in ("forward", "backward")
         for name in ("last_stable_offset", "high_watermark", "log_start_offset"):
-            assert span[name] == answer[name] if copy.stopped else span[name] <= answer[name]
+            assert replica[name] == answer[name] if copy.stopped else replica[name] <= answer[name]
 
 
 @pytest.mark.parametrize(("copy", "topic", "partition"), places(PARTITIONS[:2]))
@@ -63,12 +63,12 @@ def test_committed_records_below_the_last_stable_offset_are_those_that_a_consume
 ) -> None:
     rows = explain(run, copy, topic, partition)
     consumed = copy.consumed("read_committed")[topic, partition]
-    for file, span in spans(rows).items():
+    for file, replica in replicas_of(rows).items():
         committed = [
             offset
             for row in rows
             if row["kind"] == "range" and row["file"] == file and row["transaction"] in ("committed", "none")
             for offset in range(row["first_offset"], row["last_offset"] + 1)
-            if offset < span["last_stable_offset"]
+            if offset < replica["last_stable_offset"]
         ]
-        assert committed == [offset for offset in consumed if offset < span["last_stable_offset"]]
+        assert committed == [offset for offset in consumed if offset < replica["last_stable_offset"]]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kafkawire import logdir, offsets, rows
 from kafkawire.logdir import Outcomes, Partition, View, outcomes_of
 from kafkawire.logdir.segment_arrays import columns_of
-from kafkawire.logdir.splits import pieces, ranges
+from kafkawire.logdir.splits import batches_of, ranges
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records import Damage, Record, build
 from kafkawire.records.columns import Batches, records
@@ -49,7 +49,7 @@ def by_parts(partition: Partition, view: View) -> Iterator[tuple[int, str | None
     """As Spark's tasks: each a part of a segment, with what the part needs of the outcomes."""
     for file in partition.segments:
         for start, end in ranges(file, 200):
-            for item in pieces(file, start, end):
+            for item in batches_of(file, start, end):
                 if isinstance(item, Batches):
                     near = view.within(int(item.base_offset.min()), int(item.last_offset.max()) + 1)
                     for part in records(item.where(near.see(item).kept)):
@@ -142,7 +142,7 @@ def test_no_damage_gives_consumers_a_record_that_they_do_not_get(
     outcomes = outcomes_of(partition)
     prove_sound(partition, outcomes, truth_of(schedule, high))
     (replica,) = offsets.replicas(logdir.open(directory.parent), "orders", 0)
-    assert replica.span.last_stable_offset == outcomes.last_stable_offset
+    assert replica.bounds.last_stable_offset == outcomes.last_stable_offset
 
 
 @pytest.mark.slow

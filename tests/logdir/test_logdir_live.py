@@ -12,7 +12,7 @@ import pytest
 
 from kafkawire import logdir, rows
 from kafkawire.logdir import Options
-from kafkawire.logdir.splits import pieces, ranges
+from kafkawire.logdir.splits import batches_of, ranges
 from kafkawire.records import Damage, Record, build
 from kafkawire.records.header import HEADER
 from tests.shortened import cut_when_read
@@ -174,7 +174,7 @@ def test_reports_a_part_truncated_after_the_split(partition: Path) -> None:
     (first, *_, last) = ranges(file, size // 4)
     os.truncate(path, size // 200)
     for start, end in (first, last):
-        *_, damage = pieces(file, start, end)
+        *_, damage = batches_of(file, start, end)
         assert isinstance(damage, Damage)
         assert damage.shortened
         assert damage.detail == f"ended at {size // 200}, was {end or start} when opened"

@@ -40,8 +40,8 @@ def test_parts_together_equal_the_whole(
     parts = splits.ranges(file, size)
     assert parts[0][0] == 0
     assert [end for _, end in parts] == [*(start for start, _ in parts[1:]), None]
-    found = [item for start, end in parts for item in flat(splits.pieces(file, start, end, check_crc=check_crc))]
-    assert found == flat(splits.pieces(file, check_crc=check_crc))
+    found = [item for start, end in parts for item in flat(splits.batches_of(file, start, end, check_crc=check_crc))]
+    assert found == flat(splits.batches_of(file, check_crc=check_crc))
 
 
 @pytest.mark.parametrize("indexed", [True, False])
@@ -70,20 +70,20 @@ NEW = [build([Record(b"k", bytes(20))], base_offset=number) for number in range(
 def test_splits_segments_of_old_formats(tmp_path: Path) -> None:
     """Message sets of magic 0 and 1, each a piece of its own, before batches of today: however they are cut."""
     file = segment(tmp_path, b"".join(OLD + NEW))
-    whole = flat(splits.pieces(file))
+    whole = flat(splits.batches_of(file))
     bounds = [0, *accumulate(map(len, OLD + NEW))]
     assert whole == [(bounds[number], number, number) for number in range(9)]
     for cut in range(1, 9):
-        first = flat(splits.pieces(file, 0, bounds[cut]))
+        first = flat(splits.batches_of(file, 0, bounds[cut]))
         assert first == whole[:cut]
-        assert first + flat(splits.pieces(file, bounds[cut])) == whole
+        assert first + flat(splits.batches_of(file, bounds[cut])) == whole
 
 
 def test_incomplete_batch_is_no_damage_of_the_part_before(tmp_path: Path) -> None:
     file = segment(tmp_path, DATA + DATA[: SIZE - 1])
-    whole = flat(splits.pieces(file, 0, splits.written(file).position))
+    whole = flat(splits.batches_of(file, 0, splits.written(file).position))
     assert [type(item) for item in whole] == [tuple] * 40
-    *before, damage = flat(splits.pieces(file))
+    *before, damage = flat(splits.batches_of(file))
     assert before == whole
     assert isinstance(damage, Damage)
     assert (damage.position, damage.reason) == (len(DATA), "truncated")

@@ -23,7 +23,7 @@ def ranges_of(replica: Replica, first: int = 0, end: int | None = None) -> list[
     """All ranges; they follow one another from the first offset to the end, and neighbours differ."""
     found = list(explain(replica, first, end, most=None))
     ranges = [row for row in found if isinstance(row, rows.StatusRange)]
-    until = replica.span.end_offset if end is None else end
+    until = replica.bounds.end_offset if end is None else end
     assert sum(row.offsets for row in ranges) == until - first
     reached = first
     for row in ranges:

@@ -17,18 +17,18 @@ def test_a_fetched_log_holds_what_its_copy_holds() -> None:
     directory = logdir.open(str(unpacked("every-offset") / "node-3"))
     for name in ("mixed", "hanging", "compacted", "deleted", "retained", "repeated"):
         (one,) = replicas(directory, name, 0)
-        span = one.span
-        live = LiveHolds(span.log_start_offset, span.high_watermark)
+        bounds = one.bounds
+        live = LiveHolds(bounds.log_start_offset, bounds.high_watermark)
         batches = [item for file in one.partition.segments for item in file.batches() if isinstance(item, Batch)]
         for number, batch in enumerate(batches):
             if number == len(batches) // 2:
                 # What is not fetched yet is unread, and nothing is made up of it.
-                part = list(live.held(span.high_watermark))
+                part = list(live.held(bounds.high_watermark))
                 assert part[-1].what == UNREAD
-                assert part[-1].end == span.high_watermark
-            if batch.last_offset >= span.log_start_offset:
+                assert part[-1].end == bounds.high_watermark
+            if batch.last_offset >= bounds.log_start_offset:
                 live.take(batch)
-        expected = list(held(one.runs(0, span.high_watermark), span.high_watermark))
-        assert list(live.held(span.high_watermark)) == expected, name
+        expected = list(held(one.runs(0, bounds.high_watermark), bounds.high_watermark))
+        assert list(live.held(bounds.high_watermark)) == expected, name
         seen |= {row.what for row in expected}
     assert {"record", "aborted", "open", "no_record", "deleted"} <= seen

@@ -98,7 +98,7 @@ def test_a_partition_without_segments_ends_where_it_starts(tmp_path: Path) -> No
     (tmp_path / "orders-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 7\n")
     (one,) = offsets.replicas(logdir.open(tmp_path), "orders", 0)
-    assert (one.span.log_start_offset, one.span.log_end_offset) == (7, 7)
+    assert (one.bounds.log_start_offset, one.bounds.log_end_offset) == (7, 7)
     assert found(one) == [(0, 6, "deleted", "no_segment")]
 
 
@@ -130,7 +130,7 @@ def test_records_not_below_the_high_watermark_are_not_consumed_yet(tmp_path: Pat
 def test_what_a_checkpoint_has_behind_the_end_was_truncated(tmp_path: Path, checkpoint: str, reason: str) -> None:
     one = replica(tmp_path, batch(0), **{checkpoint: 13})
     assert found(one) == [(0, 9, RECORD, None), (10, 12, "truncated", reason)]
-    assert (one.span.log_end_offset, one.span.end_offset, one.span.high_watermark) == (10, 13, 10)
+    assert (one.bounds.log_end_offset, one.bounds.end_offset, one.bounds.high_watermark) == (10, 13, 10)
 
 
 def test_what_a_checkpoint_has_behind_damage_is_unreadable(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_records_that_are_left_of_a_batch_and_cannot_be_read_are_unreadable(tmp_
 @pytest.mark.parametrize(("first", "end"), [(20, 25), (0, 10)])
 def test_a_part_reads_only_its_segments(tmp_path: Path, first: int, end: int) -> None:
     one = replica(tmp_path, batch(0), broken(batch(10)), batch(20), at=(0, 10, 20))
-    part = [row for row in offsets.explain(one, first, end) if not isinstance(row, rows.ReplicaSpan)]
+    part = [row for row in offsets.explain(one, first, end) if not isinstance(row, rows.ReplicaBounds)]
     assert [type(row) for row in part] == [rows.StatusRange, rows.StatusTotal, rows.DamageRow]
     assert part[2].reason == "unknown_outcome"  # where consumers stop is a matter of the whole log
 

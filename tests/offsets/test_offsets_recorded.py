@@ -38,7 +38,7 @@ def test_ranges_have_the_offsets_of_the_broker_and_the_records_of_its_consumers(
     one = replica(topic)
     statuses = statuses_of(ranges_of(one))
     of_broker = truth()["offsets"][topic]
-    assert (one.span.log_start_offset, one.span.high_watermark) == (of_broker["earliest"], of_broker["latest"])
+    assert (one.bounds.log_start_offset, one.bounds.high_watermark) == (of_broker["earliest"], of_broker["latest"])
     deleted = [offset for offset, status in statuses.items() if status == "deleted"]
     assert deleted == list(range(of_broker["earliest"]))
     consumed = {level: truth()["consumed"][level][topic] for level in ("read_committed", "read_uncommitted")}
@@ -48,7 +48,7 @@ def test_ranges_have_the_offsets_of_the_broker_and_the_records_of_its_consumers(
     readable = [
         offset
         for offset, status in statuses.items()
-        if status in ("record_none", "record_committed") and offset < one.span.last_stable_offset
+        if status in ("record_none", "record_committed") and offset < one.bounds.last_stable_offset
     ]
     assert readable == consumed["read_committed"]
 
@@ -64,17 +64,20 @@ def test_every_status_was_forced() -> None:
 
 def test_offsets_that_an_unclean_election_dropped_are_truncated_where_an_older_copy_has_them() -> None:
     alone, elected = replica("unclean", "new-leader"), replica("unclean", "old-leader", "new-leader")
-    assert alone.span.end_offset == elected.span.log_end_offset < elected.span.end_offset
+    assert alone.bounds.end_offset == elected.bounds.log_end_offset < elected.bounds.end_offset
     (row,) = (row for row in ranges_of(elected) if row.status == "truncated")
-    assert (row.first_offset, row.reason) == (alone.span.end_offset, "unclean_election")
+    assert (row.first_offset, row.reason) == (alone.bounds.end_offset, "unclean_election")
     assert row.segment is not None
     assert "/old-leader/" in row.segment
     # The copy of the old leader has them, and another log goes on where they begin.
     old = replica("unclean", "new-leader", "old-leader")
-    assert old.span.diverges_at == alone.span.end_offset
-    assert old.span.end_offset == elected.span.end_offset
+    assert old.bounds.diverges_at == alone.bounds.end_offset
+    assert old.bounds.end_offset == elected.bounds.end_offset
     rejoined = replica("unclean", "old-leader", "rejoined")
-    assert (rejoined.span.diverges_at, rejoined.span.log_end_offset) == (None, truth()["offsets"]["unclean"]["latest"])
+    assert (rejoined.bounds.diverges_at, rejoined.bounds.log_end_offset) == (
+        None,
+        truth()["offsets"]["unclean"]["latest"],
+    )
 
 
 def test_compaction_left_part_of_a_transaction() -> None:
@@ -108,5 +111,5 @@ def test_the_sum_of_merged_ranges_is_the_span() -> None:
         one = replica(topic)
         merged = [row for row in offsets.explain(one, most=3) if isinstance(row, rows.StatusRange)]
         assert len(merged) <= 3
-        assert sum(row.offsets for row in merged) == one.span.end_offset
+        assert sum(row.offsets for row in merged) == one.bounds.end_offset
         assert {name_of(row) for row in merged} <= {"mixed", *statuses_of(ranges_of(one)).values()}

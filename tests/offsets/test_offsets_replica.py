@@ -42,12 +42,12 @@ def checked(directory: logdir.LogDirectory) -> int:
     for topic, partition in sorted({(one.topic, one.partition) for one in directory.partitions}):
         for replica in offsets.replicas(directory, topic, partition):
             ranges = ranges_of(replica)
-            if replica.span.end_offset > 1000:  # the base offset of the last batch is damaged
+            if replica.bounds.end_offset > 1000:  # the base offset of the last batch is damaged
                 continue
             found = statuses_of(ranges)
             expected, sound = naive_statuses(replica.partition)
-            assert set(found) == set(range(replica.span.end_offset))
-            shown = {offset: status for offset, status in found.items() if offset < replica.span.log_end_offset}
+            assert set(found) == set(range(replica.bounds.end_offset))
+            shown = {offset: status for offset, status in found.items() if offset < replica.bounds.log_end_offset}
             if sound:
                 assert shown == expected
             count += len(found)
@@ -78,7 +78,7 @@ def test_ranges_of_random_logs_are_what_the_outcomes_say(tmp_path: Path, seed: i
     directory = logdir.open(logs.root)
     assert checked(directory) > 0
     (replica,) = offsets.replicas(directory, "topic1", 0)
-    end = min(replica.span.end_offset, 1000)
+    end = min(replica.bounds.end_offset, 1000)
     everything = statuses_of(ranges_of(replica, 0, end))
     for _ in range(5):
         first = random_.randrange(end) if end else 0
@@ -98,7 +98,7 @@ def test_offsets_before_an_empty_last_segment_are_missing(tmp_path: Path, checkp
         for path in (root / "node-1").glob("re*-offset-checkpoint"):
             path.unlink()
     (replica,) = offsets.replicas(logdir.open(root / "node-1", root / "tier"), "orders", 0)
-    assert (replica.span.log_end_offset, replica.span.end_offset) == (83, 83)
+    assert (replica.bounds.log_end_offset, replica.bounds.end_offset) == (83, 83)
     *_, last = ranges_of(replica)
     assert (last.first_offset, last.last_offset, last.status, last.reason) == (81, 82, "unreadable", "missing")
 
@@ -107,7 +107,7 @@ def test_copies_of_another_cluster_are_not_joined() -> None:
     roots = ROOT / "examples" / "kafka-logs" / "three-nodes", unpacked("tiered-storage")
     both = offsets.replicas(logdir.open(*roots), "orders", 0)
     alone = [one for root in roots for one in offsets.replicas(logdir.open(root), "orders", 0)]
-    seen, expected = ({one.partition.path: (one.span, one.others) for one in found} for found in (both, alone))
+    seen, expected = ({one.partition.path: (one.bounds, one.others) for one in found} for found in (both, alone))
     assert seen == expected
     assert len(seen) == 5
 
@@ -119,4 +119,4 @@ def test_a_copy_of_a_deleted_topic_of_the_same_name_is_not_joined(tmp_path: Path
         metadata = old / "unclean-0" / "partition.metadata"
         metadata.write_text(text or metadata.read_text())
         found = offsets.replicas(logdir.open(*directories), "unclean", 0)
-        assert {one.partition.path: one.span.diverges_at for one in found}[str(old / "unclean-0")] == diverges
+        assert {one.partition.path: one.bounds.diverges_at for one in found}[str(old / "unclean-0")] == diverges

@@ -14,7 +14,7 @@ from kafkawire.offsets.dead_letters import Letter
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.share_audit import judge, partition_answers, share_answers
 from kafkawire.offsets.share_copies import STATE_TOPIC, ShareSource, histories
-from kafkawire.offsets.share_explain import PartitionSpan, ShareExplained
+from kafkawire.offsets.share_explain import PartitionBounds, ShareExplained
 from kafkawire.offsets.share_fates import Held
 from kafkawire.offsets.share_rules import (
     RULES,
@@ -117,7 +117,7 @@ def explained(
     return ShareExplained(
         change(source),
         settings,
-        PartitionSpan(0, high, high),
+        PartitionBounds(0, high, high),
         lambda end: list(held),
         lambda: letters,
         [],

@@ -10,7 +10,7 @@ from tests.report.audits import READ
 PLACE = {"file": "copies/node-1/orders-0", "topic": "orders", "partition": 0}
 BOUNDS = {"log_start_offset": 5, "local_start_offset": 5, "last_stable_offset": 20, "high_watermark": 90}
 ROWS: list[Row] = [
-    rows.ReplicaSpan(**PLACE, broker=1, **BOUNDS, log_end_offset=95, end_offset=100, diverges_at=40),
+    rows.ReplicaBounds(**PLACE, broker=1, **BOUNDS, log_end_offset=95, end_offset=100, diverges_at=40),
     rows.StatusRange(**PLACE, first_offset=0, last_offset=89, offsets=90, status="mixed",
                      of={"record_committed": 60, "marker_commit": 30}),
     rows.StatusRange(**PLACE, first_offset=90, last_offset=99, offsets=10, status="unreadable", reason="crc_mismatch",

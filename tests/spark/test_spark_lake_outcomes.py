@@ -17,7 +17,7 @@ from kafkawire import logdir
 from kafkawire.logdir import Partition
 from kafkawire.logdir.cleaning import NOT_CLEANED, Cleaned
 from kafkawire.logdir.isolation import cleaned as cleaned_of
-from kafkawire.logdir.splits import pieces, ranges
+from kafkawire.logdir.splits import batches_of, ranges
 from kafkawire.logdir.transaction_doubts import NO_OFFSET
 from kafkawire.logdir.view import View
 from kafkawire.messages.producer_snapshot import ProducerEntry
@@ -60,7 +60,7 @@ def committed(partition: Partition, found: Decided, start: int = 0) -> list[list
     rows = []
     view = View(outcomes=found.outcomes, isolation_level="read_committed")
     for file in partition.segments:
-        for item in pieces(file):
+        for item in batches_of(file):
             if isinstance(item, Batches):
                 for one in records(item.where(view.see(item).kept)):
                     keys, values = one.arrow_keys().to_pylist(), one.arrow_values().to_pylist()

@@ -21,7 +21,7 @@ import kafkawire.spark
 from kafkawire import rows
 from kafkawire.cli import main
 from kafkawire.client import Admin, Offsets, Search, TopicPartition
-from kafkawire.client.diagnosis.log_reading import FetchStretch, Load
+from kafkawire.client.diagnosis.log_reading import FetchRange, Load
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan
 from kafkawire.client.diagnosis.wire_audit import WireAudit, audit
 from kafkawire.messages import FetchRequest
@@ -216,25 +216,25 @@ def test_refuses_a_session_that_starts_copies_of_tasks(value: str) -> None:
         reader_on(cast("SparkSession", session), "h:1", {})
 
 
-def stretch(number: int, size: int | None, offsets: int) -> FetchStretch:
+def asked(number: int, size: int | None, offsets: int) -> FetchRange:
     known = Offsets(log_start=0, last_stable_offset=offsets, high_watermark=offsets)
-    return FetchStretch(place=TopicPartition("orders", number), leader=1, start=0, offsets=known, size=size)
+    return FetchRange(place=TopicPartition("orders", number), leader=1, start=0, offsets=known, size=size)
 
 
 @pytest.mark.parametrize("load", [Load(10_000_000, 4), Load(1000, 3), Load(7, 4), Load(1, 4), Load(50, 40)])
 @pytest.mark.parametrize("sizes", [[10, 20, 3000, 40, 50, 0], [100, None, 7, 7], [0, 0], [5]])
 def test_shares_of_all_tasks_keep_the_load(load: Load, sizes: list[int | None]) -> None:
-    stretches = [stretch(number, size, 3 * number) for number, size in enumerate(sizes)]
-    found = shares(stretches, load)
+    ranges = [asked(number, size, 3 * number) for number, size in enumerate(sizes)]
+    found = shares(ranges, load)
     assert len(found) <= load.side_by_side
     assert sum(one.bytes_per_s for one in found) <= load.bytes_per_s
     assert all(one.bytes_per_s > 0 for one in found)
-    assert sorted(one.place for share in found for one in share.stretches) == [one.place for one in stretches]
+    assert sorted(one.place for share in found for one in share.ranges) == [one.place for one in ranges]
 
 
 def test_a_large_partition_gets_the_larger_share() -> None:
-    found = shares([stretch(0, 9_000_000, 10), *(stretch(n, 10, 10) for n in range(1, 9))], Load(1_000_000, 4))
-    of_large = next(one for one in found if one.stretches[0].place.partition == 0)
-    assert [one.place.partition for one in of_large.stretches] == [0]
+    found = shares([asked(0, 9_000_000, 10), *(asked(n, 10, 10) for n in range(1, 9))], Load(1_000_000, 4))
+    of_large = next(one for one in found if one.ranges[0].place.partition == 0)
+    assert [one.place.partition for one in of_large.ranges] == [0]
     assert of_large.bytes_per_s == pytest.approx(625_000, abs=5)  # half of all, and a fourth of the other half
-    assert {len(one.stretches) for one in found if one is not of_large} == {2, 3}
+    assert {len(one.ranges) for one in found if one is not of_large} == {2, 3}

@@ -24,7 +24,7 @@ from typing import TypeVar
 import numpy as np
 
 from kafkawire import logdir
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.records.columns import Batches
 from kafkawire.records.control import DATA_CODE
 from kafkawire.transactions import audit
@@ -54,7 +54,7 @@ def measured(root: Path) -> dict[str, float]:
     found: dict[str, float] = {}
 
     def headers() -> int:
-        return sum(len(item) for item in pieces(file, 0, None) if isinstance(item, Batches))
+        return sum(len(item) for item in batches_of(file, 0, None) if isinstance(item, Batches))
 
     batches, spent = _timed(headers)
     found["headers with CRC"] = spent

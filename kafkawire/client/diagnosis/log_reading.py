@@ -1,4 +1,4 @@
-"""Reads stretches of partitions from their leaders into the facts that audits rest on, with a bounded load.
+"""Reads ranges of partitions from their leaders into the facts that audits rest on, with a bounded load.
 
 A piece is fetched, replayed and dropped. Memory grows with the producers, transactional ids and ended transactions,
 not with the batches; the pieces in memory are as many as the partitions that are read side by side.
@@ -41,7 +41,7 @@ class Load(msgspec.Struct, frozen=True):
         return min(_MOST, max(_LEAST, self.bytes_per_s))
 
 
-class FetchStretch(msgspec.Struct, frozen=True, kw_only=True):
+class FetchRange(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a partition's log: offsets `[start, end)`.
 
     Attributes:
@@ -63,7 +63,7 @@ class FetchStretch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadWith(msgspec.Struct, frozen=True, kw_only=True):
-    """What stretches are read with.
+    """What ranges are read with.
 
     Attributes:
         address: of the cluster, as findings and damage name it.
@@ -76,8 +76,8 @@ class ReadWith(msgspec.Struct, frozen=True, kw_only=True):
     id_expiration_ms: int | None = None
 
 
-class StretchReader(Protocol):
-    """Reads stretches, in this process or elsewhere.
+class RangeReader(Protocol):
+    """Reads ranges, in this process or elsewhere.
 
     Attributes:
         errors: the partitions that were not read to the end, and why.
@@ -85,8 +85,8 @@ class StretchReader(Protocol):
 
     errors: dict[TopicPartition, ClientError]
 
-    async def read(self, stretches: Sequence[FetchStretch]) -> list[ReplicaFacts]:
-        """The facts of each stretch, in order."""
+    async def read(self, ranges: Sequence[FetchRange]) -> list[ReplicaFacts]:
+        """The facts of each range, in order."""
 
     async def outcomes(self, cluster: ClusterFacts) -> list[Placed]:
         """The answers that rest on what `read` has left where it was read."""
@@ -124,31 +124,31 @@ class LogReader:
         self._journal = journal
         self._progress = progress or (lambda size: None)
 
-    async def read(self, stretches: Sequence[FetchStretch]) -> list[ReplicaFacts]:
-        return list(await asyncio.gather(*map(self._one, stretches)))
+    async def read(self, ranges: Sequence[FetchRange]) -> list[ReplicaFacts]:
+        return list(await asyncio.gather(*map(self._one, ranges)))
 
     async def outcomes(self, cluster: ClusterFacts) -> list[Placed]:
         return []
 
-    async def _one(self, stretch: FetchStretch) -> ReplicaFacts:
+    async def _one(self, asked: FetchRange) -> ReplicaFacts:
         async with self._side_by_side:
-            async for merge in self.merges(stretch):
+            async for merge in self.merges(asked):
                 last = merge
-            return self.facts(stretch, last)
+            return self.facts(asked, last)
 
-    async def merges(self, stretch: FetchStretch) -> AsyncGenerator[ReplicaMerge, None]:
-        """The state of a stretch after each piece, and once at the end. An error ends it, and is in `errors`; after one
-        that no rule foresees, nothing of the stretch counts."""
-        log = _StretchLog(stretch, self._using)
-        offset = stretch.start
-        while offset < stretch.end:
+    async def merges(self, asked: FetchRange) -> AsyncGenerator[ReplicaMerge, None]:
+        """The state of a range after each piece, and once at the end. An error ends it, and is in `errors`; after one
+        that no rule foresees, nothing of the range counts."""
+        log = _RangeLog(asked, self._using)
+        offset = asked.start
+        while offset < asked.end:
             try:
                 offset, size = await self._next(log, offset)
             except ClientError as error:
-                self.errors[stretch.place] = error
+                self.errors[asked.place] = error
                 break
             except Exception as error:
-                self._failed(stretch, error)
+                self._failed(asked, error)
                 log.restart()
                 break
             if size:
@@ -157,20 +157,20 @@ class LogReader:
             yield log.merge
         yield log.merge
 
-    def facts(self, stretch: FetchStretch, merge: ReplicaMerge) -> ReplicaFacts:
-        """The facts of a stretch from its last state; of none of it, if an error is raised, which is in `errors`."""
+    def facts(self, asked: FetchRange, merge: ReplicaMerge) -> ReplicaFacts:
+        """The facts of a range from its last state; of none of it, if an error is raised, which is in `errors`."""
         try:
             return merge.facts()
         except Exception as error:
-            self._failed(stretch, error)
-            return _StretchLog(stretch, self._using).merge.facts()
+            self._failed(asked, error)
+            return _RangeLog(asked, self._using).merge.facts()
 
-    def _failed(self, stretch: FetchStretch, error: Exception) -> None:
-        self.errors[stretch.place] = ClientError(f"{stretch.place}: {reason_of(error)}")
+    def _failed(self, asked: FetchRange, error: Exception) -> None:
+        self.errors[asked.place] = ClientError(f"{asked.place}: {reason_of(error)}")
 
-    async def _next(self, log: _StretchLog, offset: int) -> tuple[int, int]:
+    async def _next(self, log: _RangeLog, offset: int) -> tuple[int, int]:
         """Reads the piece at an offset. Returns the offset after it, and the number of bytes that were fetched."""
-        place = log.stretch.place
+        place = log.asked.place
         known = self._journal.known(place, offset) if log.journaled else None
         if known is not None:
             part, following = known
@@ -179,12 +179,12 @@ class LogReader:
             again = log.merge.read_again
             log.merge.take(0, part)
             return (following if log.merge.read_again == again else log.restart()), 0
-        data = await self._fetched(log.stretch, offset)
+        data = await self._fetched(log.asked, offset)
         if isinstance(data, int):
             return data, 0
         whole = data[: whole_batches(data)]
         if not whole:
-            raise ClientError(f"{place}: nothing could be read at offset {offset}, below {log.stretch.end}")
+            raise ClientError(f"{place}: nothing could be read at offset {offset}, below {log.asked.end}")
         log.begin_at(int.from_bytes(whole[:8], "big", signed=True))
         piece = log.partition.log.piece
         piece.follow(whole)
@@ -193,32 +193,32 @@ class LogReader:
         log.merge.take(0, part)  # where its offsets go back, it reads the piece again
         behind = part.scan.following
         if behind is None or behind <= offset:
-            raise ClientError(f"{place}: nothing could be read behind offset {offset}, below {log.stretch.end}")
+            raise ClientError(f"{place}: nothing could be read behind offset {offset}, below {log.asked.end}")
         self._journal.add(place, offset, behind, part if log.merge.read_again == again else None)
         return behind, len(data)
 
-    async def _fetched(self, stretch: FetchStretch, offset: int) -> bytes | int:
+    async def _fetched(self, asked: FetchRange, offset: int) -> bytes | int:
         """The bytes at an offset; or the new log start offset, where retention has deleted the offset."""
-        found = await fetched_at(self._cluster, stretch.place, offset, leader=stretch.leader, most=self._piece)
+        found = await fetched_at(self._cluster, asked.place, offset, leader=asked.leader, most=self._piece)
         return found if isinstance(found, int) else bytes(found.records or b"")
 
 
-class _StretchLog:
-    """A stretch while it is read.
+class _RangeLog:
+    """A range while it is read.
 
     Attributes:
         journaled: pieces of an earlier reading may be taken.
     """
 
-    def __init__(self, stretch: FetchStretch, using: ReadWith) -> None:
-        self.stretch = stretch
+    def __init__(self, asked: FetchRange, using: ReadWith) -> None:
+        self.asked = asked
         self.journaled = True
         self._using = using
-        self._begin(stretch.start)
+        self._begin(asked.start)
 
     def _begin(self, first: int) -> None:
-        stretch, using = self.stretch, self._using
-        self.partition = FetchedPartition(using.address, stretch.place, first, stretch.offsets, stretch.producers)
+        asked, using = self.asked, self._using
+        self.partition = FetchedPartition(using.address, asked.place, first, asked.offsets, asked.producers)
         self.merge = ReplicaMerge(
             AuditedReplica(
                 self.partition,
@@ -230,12 +230,12 @@ class _StretchLog:
 
     def begin_at(self, base_offset: int | None) -> None:
         """Before the first piece: its first batch can begin below the requested offset."""
-        if not self.partition.log.piece.end and base_offset is not None and 0 <= base_offset < self.stretch.start:
+        if not self.partition.log.piece.end and base_offset is not None and 0 <= base_offset < self.asked.start:
             self._begin(base_offset)
 
     def restart(self) -> int:
         """Begin anew without the pieces of an earlier reading, which do not fit what its leader remembers now. Returns
         the offset to begin at."""
         self.journaled = False
-        self._begin(self.stretch.start)
-        return self.stretch.start
+        self._begin(self.asked.start)
+        return self.asked.start

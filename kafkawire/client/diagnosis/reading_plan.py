@@ -8,7 +8,7 @@ from collections.abc import Collection
 import msgspec
 
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.diagnosis.log_reading import FetchStretch, Load
+from kafkawire.client.diagnosis.log_reading import FetchRange, Load
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Metadata, ProducerState, TopicPartition
 from kafkawire.client.rpc.log_dirs import log_sizes
@@ -27,8 +27,8 @@ class ReadingPlan(msgspec.Struct, frozen=True, kw_only=True):
         errors: partitions that cannot be read. `unsized`: why the sizes of logs are not known.
     """
 
-    data: tuple[FetchStretch, ...]
-    of_ids: tuple[FetchStretch, ...]
+    data: tuple[FetchRange, ...]
+    of_ids: tuple[FetchRange, ...]
     errors: dict[TopicPartition, ClientError]
     load: Load
     unsized: str
@@ -36,14 +36,14 @@ class ReadingPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> int | None:
         """Bytes of all of it, as an estimate."""
-        sizes = [stretch.size for stretch in (*self.data, *self.of_ids) if stretch.start < stretch.end]
+        sizes = [asked.size for asked in (*self.data, *self.of_ids) if asked.start < asked.end]
         known = [size for size in sizes if size is not None]
         return sum(known) if len(known) == len(sizes) else None
 
     def __str__(self) -> str:
         """A sentence on what is read, and how fast."""
-        reading = sum(stretch.start < stretch.end for stretch in self.data)
-        offsets = sum(stretch.end - stretch.start for stretch in (*self.data, *self.of_ids))
+        reading = sum(asked.start < asked.end for asked in self.data)
+        offsets = sum(asked.end - asked.start for asked in (*self.data, *self.of_ids))
         what = f"reads {reading} of {count(len(self.data), 'partition')}"
         if self.of_ids:
             what += f" and {TRANSACTION_STATE}"
@@ -84,14 +84,14 @@ async def plan_reading(
         cluster, [place for place in offsets.values if place not in errors], cluster.deadline(timeout_s)
     )
 
-    def stretch(place: TopicPartition, first: int | None, states: tuple[ProducerState, ...] = ()) -> FetchStretch:
+    def asked(place: TopicPartition, first: int | None, states: tuple[ProducerState, ...] = ()) -> FetchRange:
         known, leader = offsets.values[place], metadata.partitions[place].leader
         end = known.high_watermark
         open_ = [state.transaction_start_offset for state in states if state.transaction_start_offset is not None]
         start = max(known.log_start, min([end if first is None else first, *open_, end]))
         size = sizes.values.get(place)
         share = (end - start) / max(1, end - known.log_start)
-        return FetchStretch(
+        return FetchRange(
             place=place,
             leader=leader,
             start=start,
@@ -102,25 +102,23 @@ async def plan_reading(
 
     return ReadingPlan(
         data=tuple(
-            stretch(place, 0 if since_ms == 0 else starts[place], producers.values[place])
+            asked(place, 0 if since_ms == 0 else starts[place], producers.values[place])
             for place in readable
             if place not in errors
         ),
-        of_ids=tuple(stretch(place, 0) for place in of_ids if place not in errors),
+        of_ids=tuple(asked(place, 0) for place in of_ids if place not in errors),
         errors=errors,
         load=load,
         unsized=next((str(error) for error in sizes.errors.values()), ""),
     )
 
 
-async def refreshed(
-    cluster: Cluster, stretches: Collection[FetchStretch], timeout_s: float | None
-) -> list[FetchStretch]:
-    """The stretches up to the high watermarks of now.
+async def refreshed(cluster: Cluster, ranges: Collection[FetchRange], timeout_s: float | None) -> list[FetchRange]:
+    """The ranges up to the high watermarks of now.
 
     Args:
-        stretches: of a plan; one whose offsets cannot be read stays as it is.
+        ranges: of a plan; one whose offsets cannot be read stays as it is.
         timeout_s: seconds for the request with its retries; None as configured.
     """
-    offsets = await list_offsets(cluster, [one.place for one in stretches], cluster.deadline(timeout_s))
-    return [msgspec.structs.replace(one, offsets=offsets.values.get(one.place, one.offsets)) for one in stretches]
+    offsets = await list_offsets(cluster, [one.place for one in ranges], cluster.deadline(timeout_s))
+    return [msgspec.structs.replace(one, offsets=offsets.values.get(one.place, one.offsets)) for one in ranges]

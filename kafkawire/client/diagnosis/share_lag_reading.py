@@ -90,7 +90,7 @@ async def _counted(
         )
     except ClientError as error:  # what the coordinator answers is left
         return [], [f"The records of the group's state could not be read: {error}."]
-    return [one for one in found if one.span is not None and not one.source.problems and one.current], []
+    return [one for one in found if one.bounds is not None and not one.source.problems and one.current], []
 
 
 async def _row(

@@ -22,7 +22,7 @@ from kafkawire.errors import KafkaWireError, RecordError
 from kafkawire.offsets.dead_letters import Letter, letters_of
 from kafkawire.offsets.live_holds import LiveHolds
 from kafkawire.offsets.share_copies import STATE_TOPIC, ShareSource, histories
-from kafkawire.offsets.share_explain import PartitionSpan, ShareExplained
+from kafkawire.offsets.share_explain import PartitionBounds, ShareExplained
 from kafkawire.offsets.share_settings import BROKER_LIMIT, DEAD_LETTERS, ISOLATION, LIMIT, ShareSettings, of_properties
 from kafkawire.records import Batch
 from kafkawire.records.internal_topics import decode_key, decode_value
@@ -125,14 +125,14 @@ async def read_shares(
                 f"{place}: the start offset by the records that were read is {state.start_offset}, and the coordinator "
                 f"answers {one.start}: the state has changed in between, or not all of it was read"
             )
-        span = None
+        bounds = None
         if three is not None:
-            span = PartitionSpan(three.log_start, three.last_stable_offset, three.high_watermark)
+            bounds = PartitionBounds(three.log_start, three.last_stable_offset, three.high_watermark)
         found.append(
             ShareExplained(
                 source,
                 settings,
-                span,
+                bounds,
                 holds.held,
                 lambda: letters,
                 more,

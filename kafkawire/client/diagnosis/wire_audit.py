@@ -16,7 +16,7 @@ from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.cluster_reading import clock_ms
 from kafkawire.client.diagnosis.hanging_search import observe
 from kafkawire.client.diagnosis.live_clocks import clocks_ahead
-from kafkawire.client.diagnosis.log_reading import FetchStretch, Load, LogReader, ReadWith, StretchReader
+from kafkawire.client.diagnosis.log_reading import FetchRange, Load, LogReader, RangeReader, ReadWith
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan, plan_reading, refreshed
 from kafkawire.client.diagnosis.search import LogsRead, Search
@@ -67,7 +67,7 @@ async def audit(
     *,
     announce: Callable[[ReadingPlan], None] = lambda plan: None,
     progress: Callable[[int], None] | None = None,
-    reader: Callable[[ReadWith], StretchReader] | None = None,
+    reader: Callable[[ReadWith], RangeReader] | None = None,
 ) -> rows.Audit:
     """Find and judge every open transaction of a live cluster, and check its logs against the rules (`CHECKS`).
 
@@ -99,10 +99,10 @@ async def audit(
             id_expiration_ms=None if of_ids.source == rows.Setting.DEFAULT else of_ids.value,
         )
         logs = LogReader(cluster, using, journal, progress) if reader is None else reader(using)
-        stretches = [*plan.data]
-        found = await logs.read(stretches)
-        stretches += await refreshed(cluster, plan.of_ids, search.timeout_s)
-        found += await logs.read(stretches[len(found) :])
+        ranges = [*plan.data]
+        found = await logs.read(ranges)
+        ranges += await refreshed(cluster, plan.of_ids, search.timeout_s)
+        found += await logs.read(ranges[len(found) :])
     ahead = clocks_ahead((replica.partition for replica in found), metadata, clock_ms())
     errors = plan.errors | logs.errors
     if not plan.of_ids:
@@ -133,7 +133,7 @@ async def audit(
         producers=[replica.producers for replica in found],
         clusters={} if cluster_id is None else {address: cluster_id},
         gaps=tuple(dict.fromkeys((*observed.audit.read.gaps, *(gap.text for gap in gaps_of(errors))))),
-        answers=list(_answers(address, zip(stretches, found, strict=True), errors)),
+        answers=list(_answers(address, zip(ranges, found, strict=True), errors)),
         decisions_last=True,
     )
     judged = list(zip(observed.cases, observed.audit.findings, strict=True))
@@ -197,13 +197,13 @@ def _continued(plan: ReadingPlan, journal: Journal) -> ReadingPlan:
 
 
 def _answers(
-    address: str, found: Iterable[tuple[FetchStretch, ReplicaFacts]], errors: dict[TopicPartition, ClientError]
+    address: str, found: Iterable[tuple[FetchRange, ReplicaFacts]], errors: dict[TopicPartition, ClientError]
 ) -> Iterator[Placed]:
     """The answers of logs, and what keeps others from being given."""
-    for stretch, replica in found:
+    for asked, replica in found:
         yield from (placed for placed in replica.answers if placed.answer.check not in BLIND)
         lacking = BLIND
-        if stretch.start > stretch.offsets.log_start:
+        if asked.start > asked.offsets.log_start:
             lacking = dict.fromkeys(LOG_CHECKS, _NOT_READ) | BLIND
         for check, why in lacking.items():
             yield Placed.lacking(replica.partition.place, check, why, replica.path)

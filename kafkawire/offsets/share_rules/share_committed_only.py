@@ -16,18 +16,18 @@ def _judge(share: ShareExplained, tally: Tally) -> None:
         return
     if not share.settings.read_committed:
         return
-    if share.span is None:
+    if share.bounds is None:
         tally.lack(NO_PARTITION)
         return
-    for piece in share.pieces():
-        given = piece.fate.status == "acknowledged" or piece.fate.reason in ("rejected", "delivered_before")
-        if not given or not piece.fate.deliveries:
+    for fated in share.fate_runs():
+        given = fated.fate.status == "acknowledged" or fated.fate.reason in ("rejected", "delivered_before")
+        if not given or not fated.fate.deliveries:
             continue
-        if piece.held in (ABORTED, OPEN) and share.settings.isolation_changed:
+        if fated.held in (ABORTED, OPEN) and share.settings.isolation_changed:
             tally.lack("the group may have had another isolation level before")
-        elif piece.held in (ABORTED, OPEN):
-            what = f"offset {piece.first} is {piece.fate.status} at delivery {piece.fate.deliveries}"
-            tally.breach(piece.first, -1, f"{share.name}: {what}, and its transaction is {piece.held}")
+        elif fated.held in (ABORTED, OPEN):
+            what = f"offset {fated.first} is {fated.fate.status} at delivery {fated.fate.deliveries}"
+            tally.breach(fated.first, -1, f"{share.name}: {what}, and its transaction is {fated.held}")
         else:
             tally.held += 1
 

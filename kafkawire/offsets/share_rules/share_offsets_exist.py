@@ -8,18 +8,18 @@ from kafkawire.transactions.answers import Tally
 
 
 def _judge(share: ShareExplained, tally: Tally) -> None:
-    state, span = share.source.history.state, share.span
+    state, bounds = share.source.history.state, share.bounds
     if state is None or share.source.gone:
         return
-    if span is None:
+    if bounds is None:
         tally.lack(NO_PARTITION)
         return
     if share.problems:
         tally.lack("copies may be of different moments, or damaged: " + share.problems[0])
         return
-    beyond = [run for run in state.runs if run.last >= span.high]
+    beyond = [run for run in state.runs if run.last >= bounds.high]
     if beyond:
-        what = f"offsets up to {beyond[-1].last} have a state, and the partition ends at {span.high}"
+        what = f"offsets up to {beyond[-1].last} have a state, and the partition ends at {bounds.high}"
         tally.breach(state.offset, -1, f"{share.name}: {what}")
     else:
         tally.held += 1

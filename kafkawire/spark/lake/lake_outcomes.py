@@ -15,7 +15,7 @@ from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile, Outcomes
 from kafkawire.logdir.cleaning import NOT_CLEANED, Cleaned
 from kafkawire.logdir.isolation import ongoing_in
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import Batches, records
@@ -85,7 +85,7 @@ def scan_part(
     final: Header | None = None
     epochs: list[tuple[int, int]] = []
     most = np.iinfo(np.int64).max if limit is None else limit
-    for found in pieces(file, start, end):
+    for found in batches_of(file, start, end):
         if scan.end is not None and scan.end >= most:
             break
         if isinstance(found, Damage):

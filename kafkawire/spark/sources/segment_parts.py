@@ -15,12 +15,12 @@ from uuid import UUID
 
 from kafkawire import logdir
 from kafkawire.logdir import BrokerDirectory, LogFile, Partition, View
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import Batches
 from kafkawire.spark.sources.log_points import NO_EPOCH, Header, LogPoints, anchor_of, header_of
 from kafkawire.spark.sources.offset_options import ALL_OFFSETS, RequestedRange
-from kafkawire.spark.sources.segment_positions import log_start, stretches
+from kafkawire.spark.sources.segment_positions import log_start, segment_ranges
 
 
 class SegmentPart(NamedTuple):
@@ -84,7 +84,7 @@ def _unchanged(part: SegmentPart, check_crc: bool) -> Iterator[Piece] | None:
     """What is in a part; None where its file is another one by now."""
     if part.problem is not None:
         return iter((part.problem,))
-    items = pieces(part.file, part.start, part.end, check_crc=check_crc)
+    items = batches_of(part.file, part.start, part.end, check_crc=check_crc)
     if not part.live and part.topic_id is None:
         return items
     try:
@@ -127,7 +127,7 @@ def _relocated(part: SegmentPart) -> Iterator[SegmentPart]:
     if low < least:
         missing = f"offsets {low} to {min(least, high) - 1} were removed before they were read"
         yield part._replace(problem=Damage(0, "out_of_range", missing))
-    for one in stretches(replica, low, high, LogPoints()):
+    for one in segment_ranges(replica, low, high, LogPoints()):
         anchor = anchor_of(one.file, one.begin)
         offsets = part.offsets._replace(first=one.first, end=one.after)
         yield part._replace(file=one.file, start=one.begin, end=one.end, offsets=offsets, anchor=anchor)

@@ -63,7 +63,7 @@ class _FormerPosition(NamedTuple):
     offset: int | None = None
 
 
-class SegmentStretch(NamedTuple):
+class SegmentRange(NamedTuple):
     """Bytes of a segment that are to be read, and their offsets: `first` and the one after the last."""
 
     file: LogFile
@@ -196,7 +196,7 @@ def _offset_of(before: _FormerPosition, replica: Partition, points: LogPoints) -
 # Between two positions -----------------------------------------------------------------------------------------------
 
 
-def stretches(replica: Partition, first: int, end: int, points: LogPoints) -> Iterator[SegmentStretch]:
+def segment_ranges(replica: Partition, first: int, end: int, points: LogPoints) -> Iterator[SegmentRange]:
     """Where the offsets from `first` up to `end` are in a replica."""
     segments = replica.segments
     for number, file in enumerate(segments):
@@ -214,41 +214,41 @@ def stretches(replica: Partition, first: int, end: int, points: LogPoints) -> It
             begin, stop = 0, max(1, known_size(file))  # the task that reads the file reports the error
         if begin < stop:
             after = end if following is None else min(end, following)
-            yield SegmentStretch(file, begin, stop, max(first, base), after)
+            yield SegmentRange(file, begin, stop, max(first, base), after)
 
 
-def advanced(found: list[SegmentStretch], option: str, share: int, points: LogPoints) -> tuple[int | None, int]:
-    """The offset after about as much as a share of stretches, at least a batch; and how much that is.
+def advanced(found: list[SegmentRange], option: str, share: int, points: LogPoints) -> tuple[int | None, int]:
+    """The offset after about as much as a share of ranges, at least a batch; and how much that is.
 
     Args:
         found: in the order of the log. `option`: of the limit, by which `share` counts files, bytes or offsets.
     """
     offset, taken = None, 0
-    for stretch in found:
-        size = stretch.size(option)
+    for asked in found:
+        size = asked.size(option)
         if taken + size <= share:
-            offset, taken = stretch.after, taken + size
+            offset, taken = asked.after, taken + size
             continue
         if option == FILES:
             break
         left = share - taken
-        by_bytes = {"until": stretch.begin + left} if option == BYTES else {"before": stretch.first + left}
-        point = points.find(stretch.file, **by_bytes)
+        by_bytes = {"until": asked.begin + left} if option == BYTES else {"before": asked.first + left}
+        point = points.find(asked.file, **by_bytes)
         end, after = point.position, point.offset
-        if end <= stretch.begin and offset is None:
-            end, after = _one_batch(stretch)
-        if end > stretch.begin and after > stretch.first:
-            cut = stretch._replace(end=min(end, stretch.end), after=min(after, stretch.after))
+        if end <= asked.begin and offset is None:
+            end, after = _one_batch(asked)
+        if end > asked.begin and after > asked.first:
+            cut = asked._replace(end=min(end, asked.end), after=min(after, asked.after))
             offset, taken = cut.after, taken + cut.size(option)
         break
     return offset, taken
 
 
-def _one_batch(stretch: SegmentStretch) -> tuple[int, int]:
-    for item in stretch.file.batches(start=stretch.begin, check_crc=False):
+def _one_batch(asked: SegmentRange) -> tuple[int, int]:
+    for item in asked.file.batches(start=asked.begin, check_crc=False):
         if isinstance(item, Batch):
             return item.position + item.size, item.last_offset + 1
-    return stretch.end, stretch.after
+    return asked.end, asked.after
 
 
 def log_start(replica: Partition, *, of_consumers: bool) -> int:

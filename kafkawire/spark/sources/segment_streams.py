@@ -47,14 +47,14 @@ from kafkawire.spark.sources.offset_options import EARLIEST, LATEST, RequestedRa
 from kafkawire.spark.sources.segment_parts import SegmentPart
 from kafkawire.spark.sources.segment_positions import (
     Position,
-    SegmentStretch,
+    SegmentRange,
     advanced,
     as_offset,
     divergence,
     log_start,
     positions,
     replaced,
-    stretches,
+    segment_ranges,
 )
 from kafkawire.spark.sources.segment_reader import SegmentReader, narrowed
 from kafkawire.spark.sources.source_base import BYTES, FILES, OFFSETS, LimitedStream, SourceOptions, limit_of
@@ -253,10 +253,10 @@ class SegmentStream(LimitedStream):
     ) -> dict[LogId, Position]:
         """As much of what is available as the limit permits: of each log its share, of one of them a batch."""
         chosen = dict(available)
-        pending: list[tuple[int, LogId, list[SegmentStretch]]] = []
+        pending: list[tuple[int, LogId, list[SegmentRange]]] = []
         for id, end in available.items():
             log = self._logs.get(id)
-            found = [] if log is None else list(self._stretches(log.replica, before.get(id), end))
+            found = [] if log is None else list(self._ranges(log.replica, before.get(id), end))
             if found:
                 pending.append((sum(one.size(option) for one in found), id, found))
         total, left = sum(size for size, _, _ in pending), limit
@@ -278,12 +278,12 @@ class SegmentStream(LimitedStream):
 
     # What to read ----------------------------------------------------------------------------------------------------
 
-    def _stretches(self, replica: Partition, start: Position | None, end: Position) -> Iterator[SegmentStretch]:
+    def _ranges(self, replica: Partition, start: Position | None, end: Position) -> Iterator[SegmentRange]:
         first = self._log_start(replica) if start is None else start.offset
         if start is not None:
             parted = divergence(replica, start, self._points)
             first = first if parted is None else parted
-        return stretches(replica, first, end.offset, self._points)
+        return segment_ranges(replica, first, end.offset, self._points)
 
     def _parts(self, id: LogId, before: Mapping[LogId, Position], end: Position) -> Iterator[SegmentPart]:
         log, start = self._logs.get(id), before.get(id)
@@ -303,13 +303,13 @@ class SegmentStream(LimitedStream):
             yield SegmentPart(replica.segments[0], problem=problem)
         seen = self.reader.level is not None or self.reader.shows_states
         view = self._view(replica, start) if seen else None
-        for stretch in self._stretches(replica, start, end):
-            offsets = RequestedRange(stretch.first, stretch.after)
+        for asked in self._ranges(replica, start, end):
+            offsets = RequestedRange(asked.first, asked.after)
             if view is not None:
                 offsets = narrowed(offsets, view)
-            near = None if view is None else view.within(stretch.first, stretch.after)
-            parts = list(self.reader.parts(stretch.file, stretch.begin, stretch.end, offsets, near))
-            yield from _anchored(parts, stretch, end.epoch, replica.topic_id)
+            near = None if view is None else view.within(asked.first, asked.after)
+            parts = list(self.reader.parts(asked.file, asked.begin, asked.end, offsets, near))
+            yield from _anchored(parts, asked, end.epoch, replica.topic_id)
 
     def _problems(
         self, replica: Partition, start: Position | None, end: Position, former: Sequence[LogId]
@@ -357,14 +357,14 @@ class SegmentStream(LimitedStream):
 
 
 def _anchored(
-    parts: list[SegmentPart], stretch: SegmentStretch, epoch: int, topic_id: UUID | None
+    parts: list[SegmentPart], asked: SegmentRange, epoch: int, topic_id: UUID | None
 ) -> Iterator[SegmentPart]:
     """Parts of a segment, with what shows whether it still is the same where they are read."""
     anchors = [anchor_of(part.file, part.start) for part in parts]
     for number, (part, anchor) in enumerate(zip(parts, anchors, strict=True)):
         following = anchors[number + 1] if number + 1 < len(parts) else None
-        first = stretch.first if not number or anchor is None else anchor.base_offset
-        after = stretch.after if following is None else following.base_offset
+        first = asked.first if not number or anchor is None else anchor.base_offset
+        after = asked.after if following is None else following.base_offset
         low, high = part.offsets.first or first, part.offsets.end or after
         offsets = part.offsets._replace(first=max(low, first), end=min(high, after))
         yield part._replace(offsets=offsets, live=True, anchor=anchor, epoch=epoch, topic_id=topic_id)

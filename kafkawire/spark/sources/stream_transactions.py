@@ -15,12 +15,12 @@ from kafkawire.logdir import Outcomes, Partition
 from kafkawire.logdir.data_ranges import table_of
 from kafkawire.logdir.isolation import cleaned
 from kafkawire.logdir.located_file import Stamp
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.logdir.transaction_doubts import NO_OFFSET
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records import Batch, Damage
 from kafkawire.spark.sources.log_points import Header, LogPoints
-from kafkawire.spark.sources.segment_positions import stretches
+from kafkawire.spark.sources.segment_positions import segment_ranges
 
 
 def of_uncommitted(replica: Partition) -> Outcomes:
@@ -91,8 +91,8 @@ class _Scan:
         limit = replica.high_watermark
         last = next((one for one in reversed(replica.segments) if limit is None or (one.offset or 0) < limit), None)
         end = self.end if last is None else points.find(last, before=limit).offset
-        for stretch in stretches(replica, self.end, end, points):
-            for item in pieces(stretch.file, stretch.begin, stretch.end):
+        for asked in segment_ranges(replica, self.end, end, points):
+            for item in batches_of(asked.file, asked.begin, asked.end):
                 if isinstance(item, Damage) and item.harmless:
                     continue
                 if isinstance(item, (Batch, Damage)):
@@ -101,7 +101,7 @@ class _Scan:
                 if wanted.any():
                     self._scan.add(item if wanted.all() else item.where(wanted))
         scan = self._scan
-        if scan.hole >= 0 or scan.gap >= 0 or scan.damaged or scan.repeated or scan.problems:
+        if scan.hidden >= 0 or scan.gap >= 0 or scan.damaged or scan.repeated or scan.problems:
             return False
         self.end, self._seen = max(self.end, end), seen
         found = points.before(replica, self.end)

@@ -19,7 +19,7 @@ from kafkawire import rows
 from kafkawire.logdir import Partition
 from kafkawire.logdir.seek import start_position, wanted_files
 from kafkawire.logdir.selection import Selection
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int64
 from kafkawire.records.header import HIGHEST_OFFSET
@@ -177,7 +177,7 @@ def _read(partition: Partition, start: int, end: int, kept_from: int) -> _Replic
     parts = [_ReplicaBatches(empty, empty, empty, empty, empty.astype(bool))]
     selection = Selection(offsets=(max(start - 1, 0), end))
     for file in wanted_files(partition.segments, selection):
-        for item in pieces(file, start_position(file, selection), check_crc=False):
+        for item in batches_of(file, start_position(file, selection), check_crc=False):
             if isinstance(item, Damage):
                 continue
             if isinstance(item, Batch):

@@ -70,10 +70,10 @@ class PartitionChecks:
         while at < len(appends):
             self._snapshots.reach(int(appends.base_offset[at]), int(appends.intact_from[at]), self.replay)
             stop = self._before_snapshot(appends, at)
-            piece = appends.where(slice(at, stop))
-            ended = self.replay.run(piece)
+            part = appends.where(slice(at, stop))
+            ended = self.replay.run(part)
             for replay in self._following:
-                replay.run(piece)
+                replay.run(part)
             self._ended(ended)
             found.append(ended.rows)
             at = stop

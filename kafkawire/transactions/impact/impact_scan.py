@@ -11,7 +11,7 @@ from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import Partition
 from kafkawire.logdir.seek import start_position, wanted_files
 from kafkawire.logdir.selection import Selection
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Int64
 from kafkawire.records.columns import Batches
@@ -86,7 +86,7 @@ def _held(partition: Partition, opens: Sequence[Open], policy: TopicPolicy, show
     closed = 0
     for file in wanted_files(partition.segments, wanted):
         try:
-            for item in pieces(file, start_position(file, wanted), check_crc=False):
+            for item in batches_of(file, start_position(file, wanted), check_crc=False):
                 if isinstance(item, Damage):
                     if not item.harmless:
                         counter.lack(f"{file.path}: at byte {item.position}: {item.detail or item.reason}")

@@ -14,7 +14,7 @@ import numpy as np
 from kafkawire import rows
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.offset_scan import LOG_BEGINS, LogOffsets, OffsetScan
-from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.splits import batches_of
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int8, Int32, Int64
 from kafkawire.records.columns import Batches
@@ -88,7 +88,7 @@ def read_part(
     damage: list[rows.DamageRow] = []
     shortened, zeros_at = False, None
     try:
-        for item in pieces(file, start, end):
+        for item in batches_of(file, start, end):
             if isinstance(item, Damage):
                 shortened = shortened or item.shortened
                 if item.harmless:

@@ -1,4 +1,4 @@
-//! Where in a stretch of bytes a batch could begin, by sane values in its header (`kafkawire.records.candidates`).
+//! Where in a range of bytes a batch could begin, by sane values in its header (`kafkawire.records.candidates`).
 
 use super::header::{self, Header};
 

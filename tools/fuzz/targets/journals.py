@@ -13,7 +13,7 @@ import msgspec
 from kafkawire import __version__, logdir
 from kafkawire.client.diagnosis import reading_journal
 from kafkawire.client.diagnosis.fetched_log import FetchedPartition
-from kafkawire.client.diagnosis.log_reading import FetchStretch, Load, LogReader, ReadWith
+from kafkawire.client.diagnosis.log_reading import FetchRange, Load, LogReader, ReadWith
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Offsets, PartitionInfo, TopicPartition
@@ -44,7 +44,7 @@ class _Log:
         start = self.batches[0].base_offset
         offsets = Offsets(log_start=start, last_stable_offset=end, high_watermark=end)
         place = TopicPartition(partition.topic, partition.partition)
-        self.stretch = FetchStretch(place=place, leader=1, start=start, offsets=offsets)
+        self.asked = FetchRange(place=place, leader=1, start=start, offsets=offsets)
 
     def fetched(self, offset: int) -> bytes:
         data = b"".join(bytes(batch.data) for batch in self.batches if batch.last_offset >= offset)
@@ -63,13 +63,13 @@ def _pieces() -> list[tuple[TopicPartition, int, int, bytes]]:
     """Partition, offsets and columns of each piece, as a journal has them."""
     found = []
     for log in _logs():
-        offset, stretch = log.stretch.start, log.stretch
-        while offset < stretch.end:
-            partition = FetchedPartition(_CLUSTER, stretch.place, offset, stretch.offsets, ())
+        offset, asked = log.asked.start, log.asked
+        while offset < asked.end:
+            partition = FetchedPartition(_CLUSTER, asked.place, offset, asked.offsets, ())
             partition.log.piece.follow(log.fetched(offset))
             part = read_range(partition.log, 0, partition.log.piece.end)
-            behind = part.scan.following or stretch.end
-            found.append((stretch.place, offset, behind, part_columns.encode(part)))
+            behind = part.scan.following or asked.end
+            found.append((asked.place, offset, behind, part_columns.encode(part)))
             offset = behind
     return found
 
@@ -77,8 +77,8 @@ def _pieces() -> list[tuple[TopicPartition, int, int, bytes]]:
 class _JournalReader(LogReader):
     """Takes pieces that the journal has not from the recorded log."""
 
-    async def _fetched(self, stretch: FetchStretch, offset: int) -> bytes | int:
-        return next(log for log in _logs() if log.stretch is stretch).fetched(offset)
+    async def _fetched(self, asked: FetchRange, offset: int) -> bytes | int:
+        return next(log for log in _logs() if log.asked is asked).fetched(offset)
 
 
 def check_journal(data: bytes) -> None:
@@ -89,13 +89,13 @@ def check_journal(data: bytes) -> None:
 
     async def run(journal: Journal) -> None:
         reader = _JournalReader(None, _READ_WITH, journal)  # type: ignore[arg-type]
-        found = await reader.read([log.stretch for log in _logs()])
+        found = await reader.read([log.asked for log in _logs()])
         assert len(found) == len(_logs())
 
     refused = None
     try:
         partitions = {
-            (place := log.stretch.place): PartitionInfo(place, 1, _GENERATION[1], (1,), topic_id=UUID(_GENERATION[0]))
+            (place := log.asked.place): PartitionInfo(place, 1, _GENERATION[1], (1,), topic_id=UUID(_GENERATION[0]))
             for log in _logs()
         }
         with Journal(str(path), _CLUSTER, 0, partitions) as journal:

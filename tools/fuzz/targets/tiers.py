@@ -111,12 +111,12 @@ def _check_offsets(replica: offsets.Replica) -> None:
     from tests.offsets.naive import naive_statuses, ranges_of, statuses_of
 
     ranges = ranges_of(replica)
-    if replica.span.end_offset <= _MOST_OFFSETS:
+    if replica.bounds.end_offset <= _MOST_OFFSETS:
         expected, sound = naive_statuses(replica.partition)
         found = statuses_of(ranges)
-        assert set(found) == set(range(replica.span.end_offset))
+        assert set(found) == set(range(replica.bounds.end_offset))
         if sound:
-            assert {offset: one for offset, one in found.items() if offset < replica.span.log_end_offset} == expected
+            assert {offset: one for offset, one in found.items() if offset < replica.bounds.log_end_offset} == expected
 
 
 def _tiers() -> Iterator[bytes]:
