@@ -23,6 +23,7 @@ from kafkawire.logdir.directory import Partition, open
 from kafkawire.logdir.entries import SnapshotEntry
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import LocatedFile, Stamp
+from kafkawire.logdir.ongoing import last_stable_offset
 from kafkawire.logdir.remote import without_secrets
 from kafkawire.logdir.splits import batches_of
 from kafkawire.logdir.transaction_doubts import Unstable
@@ -80,7 +81,7 @@ def _outcomes(
     least = min(one.among(scan.cleaned_to) for one in ends)
     least = min([least, *(low for low, _ in found.repeated)])  # also those after the high watermark
     certain = mark if len(ends) > 1 or (continues and reading.unstable is None) else ends[0].certain
-    stable, at_most = (min(mark, max(start, one)) for one in (least, max(least, certain)))
+    stable, at_most = (last_stable_offset(mark, one, start) for one in (least, max(least, certain)))
     return msgspec.structs.replace(
         reading.bounded(found, segments, stable, at_most),
         start=start,

@@ -15,6 +15,7 @@ from kafkawire.logdir import Outcomes, Partition
 from kafkawire.logdir.data_ranges import table_of
 from kafkawire.logdir.isolation import cleaned
 from kafkawire.logdir.located_file import Stamp
+from kafkawire.logdir.ongoing import last_stable_offset
 from kafkawire.logdir.splits import batches_of
 from kafkawire.logdir.transaction_doubts import NO_OFFSET
 from kafkawire.logdir.transaction_states import TransactionScan
@@ -112,7 +113,7 @@ class _Scan:
         self._scan.aborted = [one for one in self._scan.aborted if one.end > position]
         start, limit = replica.local_start_offset or 0, replica.high_watermark
         mark = self.end if limit is None else min(limit, self.end)
-        stable = min(mark, max(start, self._scan.unstable().least))
+        stable = last_stable_offset(mark, self._scan.unstable().least, start)
         found = copy.deepcopy(self._scan).finish()
         return msgspec.structs.replace(
             found,
