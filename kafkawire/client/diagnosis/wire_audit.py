@@ -115,12 +115,12 @@ async def audit(
         for one in replica.opens
     }
     whole = (
-        stretch
-        for stretch, replica in zip(stretches, found, strict=True)
-        if stretch.start <= stretch.offsets.log_start and stretch.place not in errors
+        asked
+        for asked, replica in zip(ranges, found, strict=True)
+        if asked.start <= asked.offsets.log_start and asked.place not in errors
         if replica.partition.gap is None and not replica.partition.damaged
     )
-    read_to = {stretch.place: stretch.end for stretch in whole}
+    read_to = {asked.place: asked.end for asked in whole}
     observed = await observe(cluster, search, {}, read_log=True, logs=LogsRead(opens, read_to))
     facts = Facts(
         paths=(address,),
