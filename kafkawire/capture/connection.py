@@ -6,6 +6,7 @@ captured, anywhere otherwise. That direction is the client's.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from heapq import merge
@@ -13,21 +14,20 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from kafkawire.capture import recognition
+from kafkawire.capture.exchange_rows import ExchangeRows
 from kafkawire.capture.frame_decoding import FrameDecoder
 from kafkawire.capture.frame_stream import MAX_LOOSE_BYTES, FrameStream, StreamFrame
-from kafkawire.capture.late_packets import LatePackets
 from kafkawire.capture.losses import byte_count, lost_records
-from kafkawire.capture.matcher import DiscardingMatcher, Matcher
+from kafkawire.capture.matcher import Matcher
 from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, TcpSegment, endpoint
 from kafkawire.capture.one_way import OneWay
 from kafkawire.capture.recognition import OtherDirection, Recognition, SearchResult
-from kafkawire.capture.resets import ConnectionReset
-from kafkawire.capture.sequencer import PacketHold, Sequencer
-from kafkawire.capture.tcp_stream import Chunk, Conflict, Event, Loss
+from kafkawire.capture.sequencer import Sequencer, Ticket
+from kafkawire.capture.tcp_stream import Chunk, Conflict, Event, Loss, Stream
 from kafkawire.errors import DecodeError
 
 if TYPE_CHECKING:
-    from kafkawire.capture.tls import Secrets, TlsSession
+    from kafkawire.capture.tls import LostRecords, Secrets, TlsSession
     from kafkawire.capture.tls.session import TlsEvent
 
 UNDECIDED, LIKELY, KAFKA, TLS, OTHER = "undecided", "likely", "kafka", "tls", "other"
@@ -48,12 +48,11 @@ class TcpConnection:
         bytes: payload of its packets, retransmissions included; `cut`: those of them that the capture left out.
         joined: bytes before the first frame of each direction, if the connection's beginning was not captured.
         endpoints: address and port of the two ends. Directions have the index of the end that sends.
-        reset: whether it is reset.
         owned: whether its frames are decoded. Of other connections only the beginning and the end are determined.
         tls: its TLS layer, which stands between streams and frames; None without one.
 
     Args:
-        file: name of the capture file.
+        rows: makes the rows of exchanges.
         segment: the first one.
         sequencer: puts exchanges in order.
         decoder: decodes frames.
@@ -65,7 +64,7 @@ class TcpConnection:
     def __init__(
         self,
         number: int,
-        file: str,
+        rows: ExchangeRows,
         segment: TcpSegment,
         sequencer: Sequencer,
         decoder: FrameDecoder,
@@ -78,8 +77,7 @@ class TcpConnection:
         self.owned = owned
         self.verdict = UNDECIDED
         self.bytes = self.cut = self.joined = 0
-        self.reset = ConnectionReset()
-        self._file = file
+        self._rows = rows
         self.endpoints = (segment.source, segment.destination)
         self._directions = (FrameStream(), FrameStream())
         self._records = (recognition.TlsRecords(), recognition.TlsRecords())
@@ -90,15 +88,18 @@ class TcpConnection:
         self._continued = continued
         self._opener: int | None = None  # the end that sent the SYN
         self._client = 0  # the end that sends requests, once the verdict is KAFKA
-        self._matcher: Matcher | DiscardingMatcher | None = None
-        self._holds = (PacketHold(sequencer), PacketHold(sequencer))
+        self._matcher: Matcher | None = None  # of a connection that is decoded, once the verdict is KAFKA
+        self._holds: list[Ticket | None] = [None, None]
         self._now = (0, 0)  # packet and time
         self._ending = False
         #: The end that is a broker by the rules given; None where no rule names it.
         self._broker = decoder.recognizer.broker((segment.source[1], segment.destination[1]))
         self._closed: set[int] = set()  # ends that have closed a connection that is not decoded
         self._early_problems: list[tuple[int, str, int, int]] = []  # problems found before the verdict
-        self._late = LatePackets()
+        self._acknowledged: list[int | None] = [None, None]  # of each direction: the newest number from its receiver
+        #: Packets captured after the acknowledgments of their bytes. A response to a request in such a packet may have
+        #: been captured before it; to another one it was not: a broker acknowledges a request before it answers it.
+        self._late: deque[int] = deque(maxlen=1000)
         known = decoder.recognizer.versions
         self._alone = [
             OneWay(port, ruled=self._broker == end, api_keys=known)
@@ -107,22 +108,23 @@ class TcpConnection:
 
     def reopened_by(self, segment: TcpSegment) -> bool:
         """Whether a segment begins a new connection between the same endpoints: a SYN that is no retransmission."""
-        direction = self._directions[self._sender(segment)]
-        return (
-            segment.flags & (SYN | ACK) == SYN
-            and direction.stream.started
-            and not direction.stream.begins_at(segment.sequence)
-        )
+        stream = self.streams[self.sender(segment)]
+        return segment.flags & (SYN | ACK) == SYN and stream.started and not stream.begins_at(segment.sequence)
+
+    @property
+    def streams(self) -> list[Stream]:
+        """The streams of both directions."""
+        return [direction.stream for direction in self._directions]
 
     @property
     def repeated(self) -> int:
         """Number of retransmitted bytes."""
-        return sum(direction.stream.repeated for direction in self._directions)
+        return sum(stream.repeated for stream in self.streams)
 
     @property
     def ended(self) -> bool:
         """Whether both directions are complete."""
-        return len(self._closed) == 2 or all(direction.stream.complete for direction in self._directions)
+        return len(self._closed) == 2 or all(stream.complete for stream in self.streams)
 
     def process(self, segment: TcpSegment, packet: int, time_ns: int) -> None:
         """Takes one segment of either direction.
@@ -134,7 +136,7 @@ class TcpConnection:
         self.bytes += len(segment.payload) + segment.missing
         self.cut += segment.missing
         self._now = (packet, time_ns)
-        sender = self._sender(segment)
+        sender = self.sender(segment)
         if self.verdict in (TLS, OTHER):
             if segment.flags & (FIN | RST):
                 self._closed |= {sender, 1 - sender if segment.flags & RST else sender}
@@ -149,22 +151,24 @@ class TcpConnection:
             sequence = (sequence + 1) & 0xFFFFFFFF  # a SYN may carry data (TCP Fast Open)
         if segment.flags & ACK and not segment.flags & RST:
             self._directions[1 - sender].stream.acknowledge(segment.acknowledgment)
-        self._late.segment(sender, segment, stream.following if stream.started else sequence, packet)
+            self._acknowledged[1 - sender] = segment.acknowledgment
+        acknowledged, following = self._acknowledged[sender], stream.following if stream.started else sequence
+        if segment.payload and (acknowledged is None or 0 < (acknowledged - following) & 0xFFFFFFFF < 1 << 31):
+            self._late.append(packet)
         if segment.flags & FIN:
             stream.close(sequence + len(segment.payload) + segment.missing & 0xFFFFFFFF)
         for event in stream.segment(sequence, segment.payload, packet, time_ns):
             self._handle(sender, event)
         if segment.missing:
             stream.reach(sequence + len(segment.payload) + segment.missing & 0xFFFFFFFF)
-        for index, direction in enumerate(self._directions):
-            for event in direction.stream.tick():
+        for index, each in enumerate(self.streams):
+            for event in each.tick():
                 self._handle(index, event)
-        self.reset.segment(sender, segment, [direction.stream for direction in self._directions], time_ns)
         self._hold_back()
 
     def finish(self) -> None:
         """Ends the connection and reports what is incomplete."""
-        left = (zip(repeat(index), [*self._directions[index].stream.finish()]) for index in (0, 1))
+        left = (zip(repeat(index), [*stream.finish()]) for index, stream in enumerate(self.streams))
         for index, event in merge(*left, key=lambda one: one[1].packet):
             self._handle(index, event)
         if self.tls is not None and self.verdict != OTHER:
@@ -188,26 +192,25 @@ class TcpConnection:
 
     @property
     def held(self) -> int:
-        """Estimate of its memory, in bytes: segments ahead of the order, incomplete frames, open exchanges."""
+        """Number of bytes in memory that are in no exchange: segments ahead of the order, incomplete frames."""
         directions = sum(direction.stream.held + direction.held for direction in self._directions)
-        directions += 0 if self.tls is None else self.tls.held
-        return directions + (0 if self._matcher is None else self._matcher.held)
+        return directions + (0 if self.tls is None else self.tls.held)
 
     def _finish_direction(self, index: int) -> None:
         """Reports the bytes left at the end: an incomplete frame, or one of a wrong size with others in it."""
         direction = self._directions[index]
         if direction.stream.early:
-            self._report(index, f"{byte_count(direction.stream.early)} from before the first ones captured", *self._now)
+            self.report(index, f"{byte_count(direction.stream.early)} from before the first ones captured", *self._now)
         for _ in range(_MOST_SEARCHES):
             if not (direction.synchronized and direction.unframed):
                 break
             cut, first = direction.unframed, direction.first_unframed or self._now
             if direction.missing:
-                self._report(index, f"{byte_count(direction.missing)} are missing in the capture", *first)
+                self.report(index, f"{byte_count(direction.missing)} are missing in the capture", *first)
             direction.lose()
             frames = self._found(index)
             if frames is None:
-                self._report(index, f"{byte_count(cut)} of a frame that is not whole", *first)
+                self.report(index, f"{byte_count(cut)} of a frame that is not whole", *first)
                 return
             self._advance(index, frames)
         if left := direction.unframed + direction.skipped:
@@ -229,22 +232,26 @@ class TcpConnection:
             self.joined += count
         else:
             first = direction.first_unframed or self._now
-            self._report(index, f"{byte_count(count)} that belong to no known frame", *first)
+            self.report(index, f"{byte_count(count)} that belong to no known frame", *first)
 
-    def _sender(self, segment: TcpSegment) -> int:
+    def sender(self, segment: TcpSegment) -> int:
+        """The end that sends a segment."""
         return 0 if segment.source == self.endpoints[0] else 1
 
+    @property
+    def _ignored(self) -> bool:
+        """Whether its frames are not decoded."""
+        return self.verdict in (TLS, OTHER) or (self.verdict == KAFKA and not self.owned)
+
     def _handle(self, index: int, event: Event) -> None:
-        if self.verdict in (TLS, OTHER):
+        if self._ignored:
             return
         direction = self._directions[index]
         if isinstance(event, Conflict):
             problem = f"{byte_count(event.bytes)} came again as others; the first copy counts"
-            self._report(index, problem, event.packet, event.time_ns)
+            self.report(index, problem, event.packet, event.time_ns)
             return
         if self.tls is not None:
-            if self.verdict == KAFKA and not self.owned:
-                return  # its frames are not decoded
             self._decrypted(
                 self.tls.receive(index, event)
                 if isinstance(event, Chunk)
@@ -264,9 +271,13 @@ class TcpConnection:
             self._advance(index, direction.bridge(event.missing))
             return
         missing = event.missing + direction.missing
-        direction.lose()
-        direction.drop()
-        self._report(index, f"{byte_count(missing)} are missing in the capture", event.packet, event.time_ns)
+        self._lose(index, f"{byte_count(missing)} are missing in the capture", event)
+
+    def _lose(self, index: int, what: str, event: Loss | LostRecords) -> None:
+        """Reports bytes without which the frame boundaries are not known."""
+        self._directions[index].lose()
+        self._directions[index].drop()
+        self.report(index, what, event.packet, event.time_ns)
 
     def _is_joined_tls(self, index: int, event: Chunk | Loss) -> bool:
         """Whether the connection proves to be TLS whose handshake was not captured."""
@@ -293,15 +304,12 @@ class TcpConnection:
         """Continues with what the TLS layer has decrypted, and with what it could not."""
         assert self.tls is not None
         for index, event in events:
-            direction = self._directions[index]
-            if self.verdict in (TLS, OTHER):
+            if self._ignored:
                 continue
             if isinstance(event, Chunk):
-                self._advance(index, direction.take(event))
-                continue
-            direction.lose()
-            direction.drop()
-            self._report(index, lost_records(event), event.packet, event.time_ns)
+                self._advance(index, self._directions[index].take(event))
+            else:
+                self._lose(index, lost_records(event), event)
         if self.tls.failure is not None and self.verdict == UNDECIDED:
             self._dismiss(TLS)
 
@@ -341,7 +349,7 @@ class TcpConnection:
             except DecodeError as error:
                 direction = self._directions[index]
                 problem = f"bytes that are no frame ({error.expected} expected, {error.found} found)"
-                self._report(index, problem, *(direction.first_unframed or self._now))
+                self.report(index, problem, *(direction.first_unframed or self._now))
                 direction.lose()
                 direction.drop(len(direction.loose) - 1)  # not at the same offset again
             frames = self._found(index)
@@ -350,7 +358,8 @@ class TcpConnection:
             self._advance(other, self._found(other))
 
     def _match(self, index: int, frame: StreamFrame) -> None:
-        assert self._matcher is not None
+        if self._matcher is None:
+            return
         if index != self._client:
             self._matcher.response(frame)
             return
@@ -362,14 +371,14 @@ class TcpConnection:
     def _found(self, index: int) -> Iterator[StreamFrame] | None:
         """Searches one direction for a frame; returns the frames from there, None where none is found."""
         direction = self._directions[index]
-        if direction.synchronized or self.verdict in (TLS, OTHER):
+        if direction.synchronized or self._ignored:
             return None
         if self.verdict == UNDECIDED:
             offset = self._decide(index)
         elif direction.from_start:
             offset = 0
         else:
-            offset = direction.find(self._find_request(index) if index == self._client else self._find_response)
+            offset = direction.find(self._look(index))
         return None if offset is None else self._begin(index, offset)
 
     def _begin(self, index: int, offset: int) -> Iterator[StreamFrame]:
@@ -379,7 +388,11 @@ class TcpConnection:
             self._unframed(index, before)
         return direction.begin(offset)
 
-    def _find_request(self, index: int) -> Callable[[bytes, set[int]], SearchResult]:
+    def _look(self, index: int) -> Callable[[bytes, set[int]], SearchResult]:
+        """What searches the bytes of a direction for the first response or request."""
+        if self._matcher is not None and index != self._client:
+            outstanding, answers = self._matcher.expected(_MOST_SEARCHED_IDS), self._decoder.answers
+            return partial(recognition.find_response, outstanding=outstanding, answers=answers, final=self._ending)
         known = self.verdict == KAFKA or self._broker is not None
         other = OtherDirection() if known else self._other(index)
         return partial(self._decoder.recognizer.find_request, other=other, final=self._ending, known=known)
@@ -394,11 +407,6 @@ class TcpConnection:
         other = self._directions[1 - index]
         return OtherDirection(other.loose, other.starts())
 
-    def _find_response(self, data: bytes, starts: set[int]) -> SearchResult:
-        assert self._matcher is not None
-        outstanding = self._matcher.expected(_MOST_SEARCHED_IDS)
-        return recognition.find_response(data, starts, outstanding, final=self._ending)
-
     def _decide(self, index: int) -> int | None:
         """Decides whether this direction is that of a Kafka client; returns the offset of its first request."""
         direction = self._directions[index]
@@ -412,7 +420,7 @@ class TcpConnection:
             if not direction.from_start:
                 # While the other direction may hold requests, these may be their responses.
                 keep = alone or self._directions[1 - index].waits
-                offset = direction.find(self._find_request(index), keep=keep) if due or not alone else None
+                offset = direction.find(self._look(index), keep=keep) if due or not alone else None
             elif self._broker is not None:
                 offset = 0
             else:
@@ -451,25 +459,20 @@ class TcpConnection:
         self.verdict = KAFKA
         self._client = client
         if not self.owned:
-            self._matcher = DiscardingMatcher()
             return
-        row = self._decoder.options.row(
-            file=self._file,
-            connection=self.number,
-            client=endpoint(self.endpoints[client]),
-            broker=endpoint(self.endpoints[1 - client]),
-        )
-        self._matcher = Matcher(row, self._sequencer, self._decoder)
+        ends = self.number, endpoint(self.endpoints[client]), endpoint(self.endpoints[1 - client])
+        self._matcher = Matcher(self._rows, ends, self._sequencer, self._decoder)
         self._matcher.joined = self._matcher.incomplete = self._opener is None
         for problem in self._early_problems:
-            self._report(*problem)
+            self.report(*problem)
 
     def _dismiss(self, verdict: str) -> None:
         self.verdict = verdict
         self._directions = (FrameStream(), FrameStream())
         self._release()
 
-    def _report(self, index: int, what: str, packet: int, time_ns: int) -> None:
+    def report(self, index: int, what: str, packet: int, time_ns: int) -> None:
+        """Reports a problem of one direction, if the connection is Kafka's."""
         if self._matcher is None:
             self._early_problems = [*self._early_problems, (index, what, packet, time_ns)][-_MOST_EARLY_PROBLEMS:]
             return
@@ -486,8 +489,7 @@ class TcpConnection:
             encrypted = None if self.tls is None else self.tls.held_since(index)
             found = (first and first[0], direction.stream.held_since, encrypted)
             waiting = [packet for packet in found if packet is not None]
-            self._holds[index].move(min(waiting, default=None))
+            self._holds[index] = self._sequencer.moved(self._holds[index], min(waiting, default=None))
 
     def _release(self) -> None:
-        for hold in self._holds:
-            hold.move(None)
+        self._holds = [self._sequencer.moved(held, None) for held in self._holds]

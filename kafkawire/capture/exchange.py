@@ -66,8 +66,3 @@ class ReadOptions(msgspec.Struct, frozen=True):
     keep_messages: frozenset[int] = frozenset()
     follows: str | None = None
     spans: bool = False
-
-    def row(self, **fields: Any) -> Exchange:
-        """A row without bodies: they are None if bodies were requested, else unset."""
-        missing = None if self.body else UNSET
-        return Exchange(**fields, request=missing, response=missing)

@@ -50,7 +50,7 @@ class DecodedRequest(msgspec.Struct, frozen=True, gc=False):
     """A request, as fields of its row.
 
     `silent`: the broker sends no response (Produce with `acks=0`). `note`: what is no problem. `message`: as far as it
-    was read; None if no object was made.
+    was read; None if no object was made, or none is kept.
     """
 
     api: str | None
@@ -92,6 +92,7 @@ class FrameDecoder:
     Attributes:
         recognizer: recognises requests of the same messages.
         writes_text: whether the native engine may write bodies, so that rows have no message objects.
+        keeps_all: whether all exchanges have their messages and frames.
 
     Args:
         options: what rows contain, and which messages there are.
@@ -107,6 +108,7 @@ class FrameDecoder:
         self.recognizer = Recognizer(options.registry, options.ports)
         self._registry = options.registry
         self._no_body = None if options.body else UNSET
+        self.keeps_all = options.keep or options.spans or (selector is not None and selector.looks_inside)
         self.writes_text = native is not None and not options.keep and (options.text or not options.body)
 
     def request(self, frame: bytes) -> DecodedRequest:
@@ -144,7 +146,7 @@ class FrameDecoder:
             errors={} if message is None else message_json.errors(message),
             problem=None if why is None else f"response: {why}",
             body=body,
-            message=message,
+            message=message if self.keeps_all or api_key in self.options.keep_messages else None,
             note=note,
         )
 
@@ -164,13 +166,15 @@ class FrameDecoder:
         return DecodedResponse({}, f"response: {why}", self._no_body)
 
     def answers(self, frame: bytes, api_key: int, version: int) -> bool:
-        """Whether a frame decodes as the response to a request of this api key and version.
+        """Whether a frame decodes, to its last byte, as the response to a request of this api key and version. Of bytes
+        at random that lie between two frames, many begin with a short response.
 
         Args:
             frame: without its size prefix.
             api_key, version: of the request.
         """
-        return decode_response(frame, api_key=api_key, version=version, registry=self._registry).body is not None
+        found = decode_response(frame, api_key=api_key, version=version, registry=self._registry)
+        return isinstance(found, Response)
 
     def _body(self, message: Message | None, version: int | None) -> tuple[Any, str | None]:
         """The body as JSON, and what of its records cannot be read. None without a message, unset without
@@ -300,9 +304,12 @@ class FrameDecoder:
             problem=None if why is None else f"request: {why}",
             body=body,
             silent=acks == 0,
-            message=message,
+            message=message if self._keeps_request(found.api_key) else None,
             note=note,
         )
+
+    def _keeps_request(self, api_key: int | None) -> bool:
+        return self.keeps_all or api_key in self.options.keep_requests | self.options.keep_messages
 
 
 def _left_over(what: str, count: int) -> str | None:

@@ -19,7 +19,7 @@ SIZE = 4
 MAX_LOOSE_BYTES = 256 << 10
 
 
-class StreamFrame(msgspec.Struct, frozen=True, gc=False):
+class StreamFrame(msgspec.Struct, gc=False):
     """A frame without its size prefix, with number and time of the packet of its first byte.
 
     Attributes:
@@ -37,17 +37,6 @@ class StreamFrame(msgspec.Struct, frozen=True, gc=False):
     @property
     def size(self) -> int:
         return len(self.data) + self.missing + self.left_out
-
-
-class _Holed(msgspec.Struct):
-    """An incomplete frame with a hole. `left`: bytes to its end. The other fields are those of `Frame`."""
-
-    data: bytes
-    packet: int
-    time_ns: int
-    missing: int
-    left_out: int
-    left: int
 
 
 class FrameStream:
@@ -71,7 +60,8 @@ class FrameStream:
         self._reader: FrameReader | None = None
         self._reader_start = 0  # position of the reader's first byte
         self._position = 0  # of the end of the bytes taken
-        self._holed: _Holed | None = None
+        self._holed: StreamFrame | None = None  # an incomplete frame with a hole
+        self._left = 0  # bytes to its end
         self._chunks: deque[tuple[int, int, int]] = deque()  # position, packet, time
 
     @property
@@ -142,7 +132,7 @@ class FrameStream:
     def bridges(self, missing: int) -> bool:
         """Whether a hole of `missing` bytes lies within the current frame."""
         if self._holed is not None:
-            return missing <= self._holed.left
+            return missing <= self._left
         head = self.head
         if len(head) < SIZE:
             return False
@@ -155,29 +145,29 @@ class FrameStream:
             packet, time_ns = self._packet_at(self._position - self.unframed)
             head = self._reader.release()
             size = int.from_bytes(head[:SIZE], "big")
-            self._holed = _Holed(head[SIZE:], packet, time_ns, 0, 0, SIZE + size - len(head))
+            self._holed, self._left = StreamFrame(head[SIZE:], packet, time_ns), SIZE + size - len(head)
             self._reader = None
         self._holed.missing += missing
-        self._holed.left -= missing
-        return self._ended(self._holed) if not self._holed.left else iter(())
+        self._left -= missing
+        return self._ended(self._holed) if not self._left else iter(())
 
-    def _behind_hole(self, holed: _Holed, chunk: Chunk) -> Iterator[StreamFrame]:
+    def _behind_hole(self, holed: StreamFrame, chunk: Chunk) -> Iterator[StreamFrame]:
         """Counts bytes up to the end of a frame with a hole; yields that frame and those after it."""
-        passed = min(holed.left, len(chunk.data))
-        holed.left -= passed
+        passed = min(self._left, len(chunk.data))
+        self._left -= passed
         holed.left_out += passed
         self._position += passed
-        if holed.left:
+        if self._left:
             return iter(())
         rest = Chunk(chunk.data[passed:], chunk.packet, chunk.time_ns)
         return itertools.chain(self._ended(holed), self.take(rest) if rest.data else ())
 
-    def _ended(self, holed: _Holed) -> Iterator[StreamFrame]:
+    def _ended(self, holed: StreamFrame) -> Iterator[StreamFrame]:
         self._holed = None
         self._reader = FrameReader()
         self._reader_start = self._position
         self._chunks.clear()
-        return iter([StreamFrame(holed.data, holed.packet, holed.time_ns, holed.missing, holed.left_out)])
+        return iter([holed])
 
     def lose(self) -> None:
         """Forgets the frame boundaries. The bytes of the current frame become loose; those of one with a hole are
@@ -236,16 +226,14 @@ class FrameStream:
     def withdraw(self) -> list[Chunk]:
         """Takes the loose bytes out, as chunks with their packets."""
         start = self._position - len(self.loose)
-        starts = [(max(0, position - start), packet, time_ns) for position, packet, time_ns in self._chunks]
-        ends = [*(at for at, _, _ in starts), len(self.loose)][1:]
-        data = bytes(self.loose)
+        found = [
+            Chunk(bytes(self.loose[max(0, at - start) : end - start]), packet, time_ns)
+            for (at, packet, time_ns), (end, *_) in itertools.pairwise((*self._chunks, (self._position,)))
+            if end > start
+        ]
         self.loose.clear()
         self._chunks.clear()
-        return [
-            Chunk(data[at:end], packet, time_ns)
-            for (at, packet, time_ns), end in zip(starts, ends, strict=True)
-            if end > at
-        ]
+        return found
 
     def look_again(self) -> None:
         """Lets the next `find` search even if few bytes have come."""

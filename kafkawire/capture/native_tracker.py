@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
-from msgspec.structs import replace
 
 from kafkawire.capture import matcher, memory_limits, message_json, one_way, recognition, tracker
 from kafkawire.capture.connection import TLS
 from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.exchange_rows import ExchangeRows
 from kafkawire.capture.exchange_selection import Selector
 from kafkawire.capture.frame_decoding import DecodedRequest, DecodedResponse, FrameDecoder
 from kafkawire.capture.losses import lost_records
-from kafkawire.capture.matcher import Expected, iso_time, joined
 from kafkawire.capture.network import TcpSegment, endpoint
 from kafkawire.capture.packet import Packet
 from kafkawire.capture.recognition import OtherDirection, Recognition
@@ -39,8 +37,6 @@ if TYPE_CHECKING:
 _Address = tuple[bytes, int]
 #: A request with its api key, version and correlation id, and whether the broker sends no response.
 _Found = tuple[DecodedRequest, int | None, int | None, int | None, bool]
-#: Time, packet and size of a frame.
-_Place = tuple[int, int, int | None]
 #: A direction; its decrypted bytes, or None; their packet and its time; the problem with which they were lost.
 _Event = tuple[int, bytes | None, tuple[int, int], str]
 #: Events, whether nothing more is decrypted, the number of bytes that wait, the first packets of those, and the
@@ -194,12 +190,8 @@ class _ExchangeHandler:
         self._file = file
         self._decoder = decoder
         self._selector = selector
-        self._keep = decoder.options.keep
-        self._inside = self._keep or decoder.options.spans or (selector is not None and selector.looks_inside)
-        self._keep_messages = decoder.options.keep_messages
-        self._keep_requests = decoder.options.keep_requests | self._keep_messages
         self._encode = decoder.options.columns
-        self._nothing = None if decoder.options.body else UNSET
+        self.row = ExchangeRows(file, decoder).row
         self._summary = summary
         self.problem = summary.problem
         self._secrets = secrets
@@ -278,15 +270,13 @@ class _ExchangeHandler:
         return self._asked(self._decoder.cut_request(head, why))
 
     def response(self, frame: bytes, api_key: int, version: int) -> DecodedResponse:
-        found = self._decoder.response(frame, api_key, version)
-        return found if self._inside or api_key in self._keep_messages else replace(found, message=None)
+        return self._decoder.response(frame, api_key, version)
 
     def answers(self, frame: bytes, api_key: int, version: int) -> bool:
         return self._decoder.answers(frame, api_key, version)
 
     def _asked(self, found: DecodedRequest) -> _Found:
-        kept = found if self._inside or found.api_key in self._keep_requests else replace(found, message=None)
-        return kept, found.api_key, found.version, found.correlation_id, found.silent
+        return found, found.api_key, found.version, found.correlation_id, found.silent
 
     # Searches ---------------------------------------------------------------------------------------------------------
 
@@ -307,10 +297,10 @@ class _ExchangeHandler:
     def find_response(
         self, data: bytes, starts: list[int], outstanding: list[tuple[int, int, int]], final: bool
     ) -> tuple[int | None, int, int]:
-        expected: dict[int, list[Expected]] = {}
+        expected: dict[int, list[tuple[int, int]]] = {}
         for number, key, version in outstanding:
-            expected.setdefault(number, []).append(Expected(key, version, self._decoder))
-        return recognition.find_response(data, set(starts), expected, final=final)
+            expected.setdefault(number, []).append((key, version))
+        return recognition.find_response(data, set(starts), expected, self._decoder.answers, final=final)
 
     def may_be_responses(self, data: bytes, starts: list[int]) -> bool:
         return one_way.may_be_responses(data, starts)
@@ -372,82 +362,6 @@ class _ExchangeHandler:
         steady = session.hand_over(0), session.hand_over(1)
         held_since = session.held_since(0), session.held_since(1)
         return found, session.failure is not None, session.held, held_since, steady
-
-    # Rows -------------------------------------------------------------------------------------------------------------
-
-    def row(
-        self,
-        ends: tuple[int, str, str] | None,
-        asked: DecodedRequest | tuple[str, int, int, int, str | None, bytes | None] | None,
-        request: _Place | None,
-        answered: DecodedResponse | tuple[list[tuple[int, int]], bytes | None] | None,
-        response: _Place | None,
-        correlation_id: int | None,
-        problem: str | None,
-        request_frame: bytes | None,
-        response_frame: bytes | None,
-    ) -> CapturedExchange:
-        """An exchange, from what the engine knows of it: the fields of a row, or what this class has decoded."""
-        connection, client, broker = (None, None, None) if ends is None else ends
-        time_ns, packet, request_bytes = (None, None, None) if request is None else request
-        response_time_ns, response_packet, response_bytes = (None, None, None) if response is None else response
-        problems = [problem]
-        notes = [found.note for found in (asked, answered) if found is not None and not isinstance(found, tuple)]
-        api = api_key = version = client_id = None
-        body: Any = self._nothing
-        answer: Any = self._nothing
-        errors: dict[str, int] = {}
-        if isinstance(answered, tuple):
-            counts, text = answered
-            errors = {error_name(code): count for code, count in counts}
-            answer = self._nothing if text is None else msgspec.Raw(text)
-        elif answered is not None:
-            errors, answer = answered.errors, answered.body
-            problems.insert(0, answered.problem)
-        if isinstance(asked, tuple):
-            api, api_key, version, correlation_id, client_id, text = asked
-            body = self._nothing if text is None else msgspec.Raw(text)
-        elif asked is not None:
-            api, api_key, version, body = asked.api, asked.api_key, asked.version, asked.body
-            correlation_id, client_id = asked.correlation_id, asked.client_id
-            problems.insert(0, asked.problem)
-        latency = None
-        if time_ns is not None and response_time_ns is not None:
-            latency = round((response_time_ns - time_ns) / 1e6, 6)
-        row = Exchange(
-            time=None if time_ns is None else iso_time(time_ns),
-            time_ns=time_ns,
-            response_time_ns=response_time_ns,
-            file=self._file,
-            connection=connection,
-            client=client,
-            broker=broker,
-            api=api,
-            api_key=api_key,
-            version=version,
-            correlation_id=correlation_id,
-            client_id=client_id,
-            latency_ms=latency,
-            request_bytes=request_bytes,
-            response_bytes=response_bytes,
-            packet=packet,
-            response_packet=response_packet,
-            errors=errors,
-            problem=joined(*problems) or None,
-            note=joined(*notes) or None,
-            request=body,
-            response=answer,
-        )
-        messages = [None if found is None or isinstance(found, tuple) else found.message for found in (asked, answered)]
-        if not self._inside:
-            return CapturedExchange(row=row, request=messages[0], response=messages[1])
-        return CapturedExchange(
-            row=row,
-            request=messages[0],
-            response=messages[1],
-            request_frame=request_frame,
-            response_frame=response_frame,
-        )
 
     def cells(self, found: CapturedExchange) -> tuple[Exchange, list[tuple[str, int]]]:
         """A row for columns, and its errors."""

@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kafkawire.capture.request_chain import (
     LONGEST_CLIENT_ID,
@@ -43,14 +43,6 @@ _TLS_HEADER = re.compile(rb"[\x14-\x17]\x03\x03(?:[\x00-\x47][\x00-\xff]|\x48\x0
 _TLS_HEADER_BYTES = 5
 #: Consecutive headers that are certain to be TLS.
 _TLS_HEADERS = 3
-
-
-class ExpectedResponse(Protocol):
-    """A response that is waited for."""
-
-    def is_answered_by(self, frame: bytes) -> bool:
-        """Whether a frame with its correlation id decodes as its response."""
-        ...
 
 
 class Recognition(Enum):
@@ -262,7 +254,8 @@ def _cut_frames(data: bytes, starts: Iterable[int], missing: int) -> Iterator[in
 def find_response(
     data: bytes,
     starts: Container[int],
-    outstanding: Mapping[int, Sequence[ExpectedResponse]],
+    outstanding: Mapping[int, Sequence[tuple[int, int]]],
+    answers: Callable[[bytes, int, int], bool],
     *,
     final: bool = False,
 ) -> SearchResult:
@@ -270,7 +263,8 @@ def find_response(
     with it, nothing or another one follows (brokers respond in the order of requests), and it decodes.
 
     Args:
-        outstanding: the expected responses by correlation id.
+        outstanding: api keys and versions of the requests, by correlation id.
+        answers: whether a frame decodes as the response to a request of an api key and version.
         starts, final: as of `find_request`.
     """
     found = {}
@@ -288,7 +282,7 @@ def find_response(
         if aligned and followed:
             return True
         frame = data[position + 4 : end]
-        return (aligned or followed) and any(one.is_answered_by(frame) for one in outstanding[found[position]])
+        return (aligned or followed) and any(answers(frame, *one) for one in outstanding[found[position]])
 
     return _first(data, sorted(found), judged, starts, final)
 

@@ -7,35 +7,19 @@ from heapq import heappop, heappush
 
 from kafkawire.capture.exchange import CapturedExchange
 
-#: Estimate of the memory that a place takes, in bytes.
-_PLACE_BYTES = 200
+#: Estimate of the memory that a place takes, and the row in it, in bytes.
+_PLACE_BYTES = 1000
 
 
 class Ticket:
     """A place in the order, taken when the first byte of a frame was seen."""
 
-    __slots__ = ("closed", "exchange", "weight")
+    __slots__ = ("closed", "exchange", "packet", "weight")
 
-    def __init__(self) -> None:
+    def __init__(self, packet: int, weight: int) -> None:
+        self.packet, self.weight = packet, weight
         self.exchange: CapturedExchange | None = None
-        self.weight = 0
         self.closed = False
-
-
-class PacketHold:
-    """An open place at one packet, which may move: later exchanges wait while its bytes may still become frames."""
-
-    def __init__(self, sequencer: Sequencer) -> None:
-        self._sequencer = sequencer
-        self._held: tuple[int, Ticket] | None = None
-
-    def move(self, packet: int | None) -> None:
-        """Holds from that packet on; None: from none."""
-        if packet == (self._held and self._held[0]):
-            return
-        if self._held is not None:
-            self._sequencer.close(self._held[1])
-        self._held = None if packet is None else (packet, self._sequencer.ticket(packet))
 
 
 class Sequencer:
@@ -51,9 +35,10 @@ class Sequencer:
         """Estimate of the memory that places and the exchanges in them take, in bytes."""
         return self._weights + _PLACE_BYTES * len(self._tickets)
 
-    def ticket(self, packet: int) -> Ticket:
-        """Takes a place after all that began in earlier packets."""
-        ticket = Ticket()
+    def ticket(self, packet: int, weight: int = 0) -> Ticket:
+        """Takes a place after all that began in earlier packets. `weight`: as of `close`."""
+        ticket = Ticket(packet, weight)
+        self._weights += weight
         self._taken += 1
         heappush(self._tickets, (packet, self._taken, ticket))
         return ticket
@@ -63,10 +48,18 @@ class Sequencer:
 
         Args:
             exchange: None if the bytes became none.
-            weight: estimate of the memory that the exchange takes, in bytes.
+            weight: estimate of the memory that it takes besides its row, in bytes.
         """
+        self._weights += weight - ticket.weight
         ticket.exchange, ticket.weight, ticket.closed = exchange, weight, True
-        self._weights += weight
+
+    def moved(self, held: Ticket | None, packet: int | None) -> Ticket | None:
+        """An open place at a packet, whose bytes may still become frames, instead of the one before; None: none."""
+        if held is not None and held.packet == packet:
+            return held
+        if held is not None:
+            self.close(held)
+        return None if packet is None else self.ticket(packet)
 
     def ready(self) -> Iterator[CapturedExchange]:
         """Yields the exchanges that no open place holds back."""

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import msgspec
 
 from kafkawire.capture import memory_limits
-from kafkawire.capture.connection import KAFKA, TLS, TcpConnection
+from kafkawire.capture.connection import KAFKA, OTHER, TLS, TcpConnection
 from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.exchange_rows import ExchangeRows
 from kafkawire.capture.frame_decoding import FrameDecoder
-from kafkawire.capture.network import SYN, TcpSegment, endpoint
+from kafkawire.capture.network import ACK, SYN, TcpSegment, endpoint
 from kafkawire.capture.packet import Packet
 from kafkawire.capture.resets import Resets
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.capture.summary import Summary
+from kafkawire.capture.tcp_stream import Stream
 from kafkawire.errors import BackendError
 
 if TYPE_CHECKING:
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
 
 #: Connections that are over and are remembered, since their last acknowledgments may still come.
 MOST_ENDED = 10_000
+
+#: Bytes between the sequence numbers of one connection, in both directions. Beyond that it is another one between the
+#: same endpoints, whose SYN was not captured.
+_MOST_AHEAD = 16 << 20
+_FAR = "its sequence numbers are far from those before: bytes are missing in the capture, or this is another connection"
 
 #: The two ends of a connection, (address, port) each, the smaller first.
 Ends = tuple[tuple[bytes, int], tuple[bytes, int]]
@@ -131,7 +138,7 @@ class Tracker:
         owns: Callable[[Ends], bool] | None,
     ) -> None:
         self.connections: dict[Ends, TcpConnection] = {}
-        self._file = file
+        self._rows = ExchangeRows(file, decoder)
         self._decoder = decoder
         self._summary = summary
         self._secrets = secrets
@@ -160,8 +167,8 @@ class Tracker:
                 _refuse(packet, f"data that waits takes more than {memory_limits.MOST_HELD:,} bytes")
 
     def damaged(self, packet: int, problem: str) -> None:
-        row = self._decoder.options.row(file=self._file, problem=problem)
-        self._sequencer.close(self._sequencer.ticket(packet), CapturedExchange(row=row))
+        exchange = self._rows.row(None, None, None, None, None, None, problem, None, None)
+        self._sequencer.close(self._sequencer.ticket(packet), exchange)
 
     def finish(self) -> None:
         for connection in self.connections.values():
@@ -186,9 +193,15 @@ class Tracker:
         ends = segment.source, segment.destination
         key = ends if ends[0] <= ends[1] else (ends[1], ends[0])
         connection = self.connections.get(key)
-        if connection is not None and connection.reopened_by(segment):
-            self._finish(self.connections.pop(key))
-            connection = None
+        if connection is not None:
+            sender = connection.sender(segment)
+            far = _is_far(segment, connection.streams[sender], connection.streams[1 - sender])
+            if far:
+                connection.report(sender, _FAR, packet.number, packet.time_ns)
+            if far or connection.reopened_by(segment):
+                self._finish(self.connections.pop(key))
+                self._resets.forget(key)
+                connection = None
         if connection is None:
             known = key in self._ended
             if known and not segment.payload and not segment.flags & SYN:
@@ -197,7 +210,7 @@ class Tracker:
             self._opened += 1
             connection = TcpConnection(
                 self._opened,
-                self._file,
+                self._rows,
                 segment,
                 self._sequencer,
                 self._decoder,
@@ -206,8 +219,10 @@ class Tracker:
                 continued=known,
             )
             self.connections[key] = connection
+        followed = connection.verdict not in (TLS, OTHER)
         connection.process(segment, packet.number, packet.time_ns)
-        self._resets.note(key, connection.reset.since_ns, packet.time_ns if connection.reset.in_doubt else None)
+        streams = connection.streams if followed else None
+        self._resets.segment(key, connection.sender(segment), segment, streams, packet.time_ns)
         if connection.ended:
             self._end(key)
         self._weighed -= len(segment.payload)
@@ -235,6 +250,13 @@ class Tracker:
         )
         if connection.tls is not None or connection.verdict == TLS:
             self._summary.tls_connection((first, second), connection.tls)
+
+
+def _is_far(segment: TcpSegment, stream: Stream, peer: Stream) -> bool:
+    """Whether a segment's numbers are far from the bytes of both directions: no loss is as large in both."""
+    if not (stream.started and peer.started and segment.payload and segment.flags & ACK):
+        return False
+    return min(abs(stream.ahead(segment.sequence)), abs(peer.ahead(segment.acknowledgment))) > _MOST_AHEAD
 
 
 def _refuse(packet: Packet, what: str) -> NoReturn:

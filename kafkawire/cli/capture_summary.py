@@ -63,7 +63,7 @@ class FileNotes:
 
     def overlaps(self, file: str, overlaps: ProducerOverlaps) -> None:
         """Adds the producer ids that two connections of a file use at the same time."""
-        from kafkawire.capture.matcher import iso_time
+        from kafkawire.capture.exchange_rows import iso_time
 
         for found in overlaps.found.values():
             self.note(

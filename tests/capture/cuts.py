@@ -29,7 +29,7 @@ import typer
 from msgspec.structs import replace
 
 from kafkawire import capture
-from kafkawire.capture import Exchanges, ExchangeSelection, read_packets
+from kafkawire.capture import Exchanges, ExchangeSelection, Summary, read_packets
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.network import TcpSegment, endpoint, parse
 from kafkawire.cli.arguments import InputError
@@ -56,15 +56,20 @@ def python(data: bytes) -> tuple[list[Exchange], int]:
 
 def _read(found: Exchanges) -> tuple[list[Exchange], int]:
     rows = list(found)
+    return rows, exit_code_of(found.summary)
+
+
+def exit_code_of(summary: Summary) -> int:
+    """The command's exit code after a capture."""
     notes = FileNotes()
-    notes.summary("capture", found.summary)
+    notes.summary("capture", summary)
     try:
         notes.end()
     except InputError:  # nothing was recognised
-        return rows, 1
+        return 1
     except typer.Exit as ended:
-        return rows, ended.exit_code
-    return rows, 0
+        return ended.exit_code
+    return 0
 
 
 class Recorded(NamedTuple):

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from kafkawire.capture import matcher
+from kafkawire.capture import exchange_rows, matcher
 from kafkawire.capture.matcher import NO_REQUEST, NO_RESPONSE, TOKEN
 from kafkawire.messages import (
     ApiVersionsResponse,
@@ -146,5 +146,5 @@ def test_unmatched_requests_and_responses_are_bounded(monkeypatch: pytest.Monkey
 
 
 def test_time_is_null_outside_the_calendar() -> None:
-    assert matcher.iso_time(-1) == "1969-12-31T23:59:59.999999Z"
-    assert matcher.iso_time(10**21) is None
+    assert exchange_rows.iso_time(-1) == "1969-12-31T23:59:59.999999Z"
+    assert exchange_rows.iso_time(10**21) is None

@@ -17,8 +17,8 @@ from kafkawire import rows
 from kafkawire._loading import schema_texts
 from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, ExchangeSelection
 from kafkawire.capture.decode_rules import rules_of
+from kafkawire.capture.exchange_rows import iso_time
 from kafkawire.capture.files import is_compressed
-from kafkawire.capture.matcher import iso_time
 from kafkawire.capture.message_json import frame_may_contain_secrets
 from kafkawire.capture.reader import read_with
 from kafkawire.capture.tracker import Ends

@@ -1,9 +1,9 @@
 //! The packets of a connection that were captured after the acknowledgments of their bytes, by the rules of
-//! `kafkawire.capture.late_packets`.
+//! `kafkawire.capture.connection`.
 
 use std::collections::VecDeque;
 
-/// As in `kafkawire.capture.late_packets`.
+/// As in `kafkawire.capture.connection`.
 const MOST: usize = 1000;
 
 /// Directions have the index of the end that sends.

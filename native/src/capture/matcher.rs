@@ -47,8 +47,9 @@ pub struct Matcher {
     /// Bytes of the connection were not captured; some of them before its first packet.
     pub incomplete: bool,
     pub joined: bool,
-    /// Correlation id of the last request.
+    /// Correlation id of the last request, and its packet.
     last: Option<i32>,
+    last_packet: i64,
     /// A correlation id of several requests whose responses may be those of others.
     doubtful: Option<i32>,
     early: Ordered<i32, (Ticket, Frame<'static>)>,
@@ -68,6 +69,7 @@ impl Matcher {
             incomplete: false,
             joined: false,
             last: None,
+            last_packet: 0,
             doubtful: None,
             early: Ordered::default(),
             raw_tokens: false,
@@ -128,9 +130,18 @@ impl Matcher {
             (false, Some(correlation_id), Some(api_key), Some(version)) => {
                 // Requests with one correlation id before the capture may have the first responses in it.
                 if self.joined && self.last == Some(correlation_id) {
+                    if self.doubtful != self.last && !self.awaits(correlation_id) {
+                        let before = self.last_packet;
+                        self.report(
+                            context,
+                            format!("the request in packet {before} has the correlation id of this one: its response may be that of another"),
+                            frame.at,
+                        );
+                    }
                     self.doubtful = self.last;
                 }
                 self.last = Some(correlation_id);
+                self.last_packet = frame.at.0;
                 self.wait(py, context, correlation_id, Pending { ticket, api_key, version, exchange }, late)
             }
             _ => {

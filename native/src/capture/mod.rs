@@ -106,9 +106,15 @@ impl Tracker {
     fn process(&mut self, py: Python<'_>, segment: &Segment<'_>, at: Moment) -> PyResult<()> {
         let (one, other) = (segment.source, segment.destination);
         let key = (one.min(other), one.max(other));
-        if self.connections.get(&key).is_some_and(|connection| connection.reopened_by(segment)) {
-            if let Some(connection) = self.connections.remove(&key) {
-                self.finish_one(py, connection)?;
+        if let Some(connection) = self.connections.get_mut(&key) {
+            let far = connection.is_far(segment);
+            if far {
+                connection.report_far(&mut self.context, segment, at);
+            }
+            if far || connection.reopened_by(segment) {
+                if let Some(connection) = self.connections.remove(&key) {
+                    self.finish_one(py, connection)?;
+                }
             }
         }
         let connection = match self.connections.get_mut(&key) {
