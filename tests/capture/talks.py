@@ -10,6 +10,7 @@ from kafkawire import records
 from kafkawire.frames import encode_request, encode_response
 from kafkawire.messages import (
     REGISTRY,
+    ApiVersionsRequest,
     ApiVersionsResponse,
     FetchRequest,
     FetchResponse,
@@ -21,6 +22,7 @@ from kafkawire.messages import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from kafkawire.messages.api_versions_response import ApiVersion
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from tests.capture.wiretap import Conversation, answer, ask, produce, question
 
@@ -258,6 +260,88 @@ def unanswered() -> Packets:
     return talk.packets
 
 
+def newer_by_two() -> Packets:
+    """A consumer and producer two releases newer: every version, and one api, are above those of the schemas."""
+    talk = Conversation()
+    # Metadata, FindCoordinator, JoinGroup, SyncGroup, ListOffsets, Fetch, Heartbeat, OffsetCommit, Produce
+    apis = (3, 10, 11, 14, 2, 1, 12, 8, 0, max(REGISTRY.requests()) + 2)
+    known = {
+        api_key: entry.valid_versions[-1] for api_key, entry in REGISTRY.requests().items() if entry.valid_versions
+    }
+    talk.send(0, _frame(18, known[18] + 2, 0, b"consumer-2", b"\0\x07consume\x065.0.0\0\0"))
+    talk.send(1, _response(0, struct.pack(">hi", 35, 0)))
+    for number in range(1, 31):
+        api_key = apis[(number - 1) % len(apis)]
+        body = b"\0" + bytes((number * 37 + at) % 251 for at in range(20 + 9 * number))
+        talk.send(0, _frame(api_key, known.get(api_key, 0) + 2, number, b"consumer-2", body))
+        talk.send(1, _response(number, b"\0" + bytes((number * 11 + at) % 241 for at in range(4 + 13 * number))))
+    return talk.packets
+
+
+def _event_hubs(mechanism: str, *tokens: bytes) -> Conversation:
+    """A Java client at an Azure Event Hubs namespace: few apis, and ApiVersions of the client's newest version refused
+    in version 0; SaslAuthenticate has no bytes and a lifetime, other responses have throttle times."""
+    apis = ((0, 3, 7), (1, 4, 11), (2, 0, 5), (3, 0, 7), (8, 2, 7), (9, 1, 5), (10, 0, 2), (11, 0, 5), (12, 0, 3),
+            (13, 0, 2), (14, 0, 3), (17, 0, 1), (18, 0, 3), (19, 0, 4), (22, 0, 1), (36, 0, 1))  # fmt: skip
+    listed = tuple(ApiVersion(api_key=key, min_version=first, max_version=last) for key, first, last in apis)
+    talk = Conversation(client=("10.0.0.1", 50123), broker=("40.112.242.5", 9093))
+    software = ApiVersionsRequest(client_software_name="apache-kafka-java", client_software_version="4.4.0")
+    first = (1 << 31) - 8
+    talk.request(software, version=4, correlation_id=0, client_id="app")
+    talk.response(ApiVersionsResponse(error_code=35, api_keys=listed), version=0, correlation_id=0)
+    talk.request(ApiVersionsRequest(), version=0, correlation_id=1, client_id="app")
+    talk.response(ApiVersionsResponse(api_keys=listed), version=0, correlation_id=1)
+    talk.request(SaslHandshakeRequest(mechanism=mechanism), version=1, correlation_id=first, client_id="app")
+    mechanisms = ("PLAIN", "OAUTHBEARER")
+    talk.response(SaslHandshakeResponse(mechanisms=mechanisms), version=1, correlation_id=first)
+    for number, token in enumerate(tokens, first + 1):
+        talk.request(SaslAuthenticateRequest(auth_bytes=token), version=1, correlation_id=number, client_id="app")
+        answer = SaslAuthenticateResponse(session_lifetime_ms=3_600_000)
+        talk.response(answer, version=1, correlation_id=number)
+    for number in range(2, 14):
+        if number % 3 == 2:
+            talk.request(MetadataRequest(), version=7, correlation_id=number, client_id="app")
+            answers = MetadataResponse(throttle_time_ms=1500, cluster_id="ns.servicebus.windows.net", controller_id=0)
+            talk.response(answers, version=7, correlation_id=number)
+        elif number % 3 == 0:
+            talk.request(produce(-1, _BATCH), version=7, correlation_id=number, client_id="app")
+            talk.response(ProduceResponse(throttle_time_ms=3000), version=7, correlation_id=number)
+        else:
+            talk.request(FetchRequest(max_wait_ms=500, min_bytes=1), version=11, correlation_id=number, client_id="app")
+            talk.response(FetchResponse(throttle_time_ms=250), version=11, correlation_id=number)
+    return talk
+
+
+def event_hubs_with_a_connection_string() -> Packets:
+    key = b"Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=" + b"k" * 43 + b"="
+    return _event_hubs("PLAIN", b"\0$ConnectionString\0" + key).packets
+
+
+def event_hubs_with_a_token_that_is_renewed() -> Packets:
+    """KIP-368: the client authenticates again while the connection is in use."""
+    token = b"n,,\x01auth=Bearer " + b"eyJ0eXAiOiJKV1QiLCJhbGciOiJSUzI1NiJ9." * 60 + b"\x01\x01"
+    talk = _event_hubs("OAUTHBEARER", token)
+    talk.request(SaslHandshakeRequest(mechanism="OAUTHBEARER"), version=1, correlation_id=14, client_id="app")
+    talk.response(SaslHandshakeResponse(mechanisms=("OAUTHBEARER",)), version=1, correlation_id=14)
+    talk.request(SaslAuthenticateRequest(auth_bytes=token), version=1, correlation_id=15, client_id="app")
+    talk.response(SaslAuthenticateResponse(session_lifetime_ms=3_600_000), version=1, correlation_id=15)
+    for number in range(16, 20):
+        talk.request(MetadataRequest(), version=7, correlation_id=number, client_id="app")
+        talk.response(MetadataResponse(throttle_time_ms=10), version=7, correlation_id=number)
+    return talk.packets
+
+
+def event_hubs_that_refuses() -> Packets:
+    """SaslAuthenticate with an error and a null in place of bytes, which Kafka's classes do not read; once more."""
+    talk = _event_hubs("PLAIN", b"\0$ConnectionString\0wrong")
+    text = b"Unauthorized access. 'Send' claim(s) are required to perform this operation."
+    for number in range(14, 17):
+        talk.request(SaslAuthenticateRequest(auth_bytes=b"\0a\0b"), version=1, correlation_id=number, client_id="app")
+        refusal = struct.pack(">hh", 58, len(text)) + text + struct.pack(">iq", -1, 0)
+        talk.send(1, _response(number, refusal))
+    return talk.packets
+
+
 def several_connections() -> Packets:
     talks = [ask(Conversation(("10.0.0.1", 40000 + i)), i) for i in range(4)]
     for number in range(10, 30):
@@ -283,6 +367,8 @@ def kinds() -> list[Callable[[], Packets]]:
         fetches_of_a_newer_version, newer_and_known_versions, without_acknowledgment, only_without_acknowledgment,
         sasl, sasl_tokens, left_over, damaged_bodies, all_bodies_damaged, correlation_ids_that_wrap,
         reserved_correlation_ids, controlled_shutdown, unanswered, several_connections, one_port_twice,
+        newer_by_two, event_hubs_with_a_connection_string, event_hubs_with_a_token_that_is_renewed,
+        event_hubs_that_refuses,
     ]  # fmt: skip
 
 

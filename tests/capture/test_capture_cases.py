@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.fetch_response import FetchableTopicResponse
 from kafkawire.rows import Exchange
+from tests.capture import talks
 from tests.capture.cuts import native, python
 from tests.capture.other_protocols import Talk, all_protocols
 from tests.capture.wiretap import Conversation, ask, ethernet, pcap, produce
@@ -84,6 +86,34 @@ def test_bytes_left_over_by_old_librdkafka_are_a_note(name: str) -> None:
     assert {(row.api, row.problem) for row in rows} <= {("ApiVersions", None), ("Metadata", None)}
     assert [row.note for row in rows if row.api == "ApiVersions"] == [LEFT_OVER]
     assert code == 0
+
+
+def test_a_client_two_releases_newer_has_a_row_for_each_exchange() -> None:
+    rows, code = both(pcap(map(ethernet, talks.newer_by_two())))
+    assert [row.correlation_id for row in rows] == [*range(31)]
+    assert rows[0].errors == {"UNSUPPORTED_VERSION": 1}
+    assert all(row.problem and row.client_id == "consumer-2" and row.response_bytes for row in rows)
+    assert code == 4
+
+
+@pytest.mark.parametrize(
+    ("make", "count", "refused"),
+    [
+        (talks.event_hubs_with_a_connection_string, 16, 0),
+        (talks.event_hubs_with_a_token_that_is_renewed, 22, 0),
+        (talks.event_hubs_that_refuses, 19, 3),
+    ],
+)
+def test_connections_to_event_hubs_are_whole(make: Callable[[], list[bytes]], count: int, refused: int) -> None:
+    rows, code = both(pcap(map(ethernet, make())))
+    assert (len(rows), code) == (count, 4 if refused else 0)
+    assert [row.errors for row in rows[:2]] == [{"UNSUPPORTED_VERSION": 1}, {}]
+    assert all(row.problem is None and row.response_bytes for row in rows[: count - refused])
+    for row in rows[count - refused :]:
+        assert row.errors == {"SASL_AUTHENTICATION_FAILED": 1}
+        assert re.fullmatch(
+            r"response: Sasl.* at byte 84: expected the length of bytes, found null \(-1\)", str(row.problem)
+        )
 
 
 def test_message_sets_of_kafkajs_are_records() -> None:
