@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from kafkawire.capture import recognition
+from kafkawire.capture import memory_limits, recognition
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.frame_decoding import FrameDecoder
 from kafkawire.capture.matcher import NO_RESPONSE
@@ -48,6 +48,20 @@ def test_a_connection_whose_syn_is_not_captured_is_not_taken_for_the_one_before(
         *[("ApiVersions", number, True, None) for number in (2, 3, 4)],
     ]
     assert [row.connection for row in rows] == [1, 1, 1, 2, 2, 2]
+    assert code == 4
+
+
+def test_a_connection_that_was_idle_is_told_of_when_another_one_has_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The native engine drops what the rows of an idle connection have in common."""
+    monkeypatch.setattr(memory_limits, "EVERY_BYTES", 300)
+    monkeypatch.setattr(memory_limits, "IDLE_NS", 50_000_000)
+    first, busy = ask(Conversation(), 1), Conversation(("10.0.0.1", 50000))
+    for number in range(100, 140):
+        ask(busy, number)
+    later = ask(ask(Conversation(handshake=False, client_seq=1 << 30, broker_seq=1 << 29), 2), 3)
+    rows, code = both(pcap(map(ethernet, [*first.packets, *busy.packets, *later.packets])))
+    found = [(row.connection, row.correlation_id, row.problem) for row in rows if row.connection != 2]
+    assert found == [(1, 1, None), (1, None, f"from the client: {FAR}"), (3, 2, None), (3, 3, None)]
     assert code == 4
 
 

@@ -109,7 +109,7 @@ impl Tracker {
         if let Some(connection) = self.connections.get_mut(&key) {
             let far = connection.is_far(segment);
             if far {
-                connection.report_far(&mut self.context, segment, at);
+                connection.report_far(py, &mut self.context, segment, at)?;
             }
             if far || connection.reopened_by(segment) {
                 if let Some(connection) = self.connections.remove(&key) {

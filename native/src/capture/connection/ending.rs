@@ -1,4 +1,4 @@
-//! The end of a connection, and memory that is freed before it.
+//! The end of a connection, also by one that follows with the same ends, and memory that is freed before it.
 
 use pyo3::prelude::*;
 
@@ -6,12 +6,41 @@ use super::{bytes, Connection, Verdict};
 use crate::capture::context::Context;
 use crate::capture::frames::FrameStream;
 use crate::capture::matcher::{LET_GO, NO_RESPONSE};
-use crate::capture::stream::Event;
+use crate::capture::segment::{Segment, ACK};
+use crate::capture::stream::{Event, Moment};
 
 /// As in `kafkawire.capture.connection`.
 const MOST_SEARCHES: usize = 16;
+/// As in `kafkawire.capture.tracker`.
+const MOST_AHEAD: i64 = 16 << 20;
+const FAR: &str =
+    "its sequence numbers are far from those before: bytes are missing in the capture, or this is another connection";
 
 impl Connection {
+    /// Whether a segment's numbers are far from the bytes of both directions (`kafkawire.capture.tracker`).
+    pub fn is_far(&self, segment: &Segment<'_>) -> bool {
+        let sender = self.sender(segment);
+        let (stream, peer) = (&self.directions[sender].stream, &self.directions[1 - sender].stream);
+        stream.started()
+            && peer.started()
+            && !segment.payload.is_empty()
+            && segment.flags & ACK != 0
+            && stream.ahead(segment.sequence).abs() > MOST_AHEAD
+            && peer.ahead(segment.acknowledgment).abs() > MOST_AHEAD
+    }
+
+    pub fn report_far(
+        &mut self,
+        py: Python<'_>,
+        context: &mut Context,
+        segment: &Segment<'_>,
+        at: Moment,
+    ) -> PyResult<()> {
+        self.wake(py, context)?;
+        self.report(context, self.sender(segment), FAR.into(), at);
+        Ok(())
+    }
+
     /// Ends the connection and reports what is incomplete.
     pub fn finish(&mut self, py: Python<'_>, context: &mut Context) -> PyResult<()> {
         self.wake(py, context)?;

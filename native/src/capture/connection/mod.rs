@@ -24,10 +24,6 @@ use crate::capture::tls::Tls;
 
 /// As in `kafkawire.capture.connection`.
 const MOST_EARLY_PROBLEMS: usize = 16;
-/// As in `kafkawire.capture.tracker`.
-const MOST_AHEAD: i64 = 16 << 20;
-const FAR: &str =
-    "its sequence numbers are far from those before: bytes are missing in the capture, or this is another connection";
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Verdict {
@@ -128,22 +124,6 @@ impl Connection {
     pub fn reopened_by(&self, segment: &Segment<'_>) -> bool {
         let stream = &self.directions[self.sender(segment)].stream;
         segment.flags & (SYN | ACK) == SYN && stream.started() && !stream.begins_at(segment.sequence)
-    }
-
-    /// Whether a segment's numbers are far from the bytes of both directions (`kafkawire.capture.tracker`).
-    pub fn is_far(&self, segment: &Segment<'_>) -> bool {
-        let sender = self.sender(segment);
-        let (stream, peer) = (&self.directions[sender].stream, &self.directions[1 - sender].stream);
-        stream.started()
-            && peer.started()
-            && !segment.payload.is_empty()
-            && segment.flags & ACK != 0
-            && stream.ahead(segment.sequence).abs() > MOST_AHEAD
-            && peer.ahead(segment.acknowledgment).abs() > MOST_AHEAD
-    }
-
-    pub fn report_far(&mut self, context: &mut Context, segment: &Segment<'_>, at: Moment) {
-        self.report(context, self.sender(segment), FAR.into(), at);
     }
 
     pub fn repeated(&self) -> i64 {
