@@ -26,6 +26,7 @@ _BITS = 3
 @pytest.fixture(autouse=True)
 def short_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranges of eight offsets, so that most batches are at a border."""
+    monkeypatch.setattr(range_digests, "ENGINE", False)  # its ranges have one size
     monkeypatch.setattr(range_digests, "_RANGE_BITS", _BITS)
     monkeypatch.setattr(range_comparison, "RANGE_OFFSETS", 1 << _BITS)
 
