@@ -84,6 +84,23 @@ async def test_a_complete_answer_has_its_premises() -> None:
 
 
 @scenario
+async def test_a_dead_broker_is_no_witness_while_metadata_still_names_it() -> None:
+    """Its session lasts for some seconds. It leads nothing, so that its silence leaves nothing out."""
+    first, second = two_brokers()
+    async with second.running():
+        port = second.port
+    async with first.running():
+        first.brokers = {1: first.port, 2: port}
+        async with admin(first.address) as client:
+            audit = await client.find_hanging_transactions(SEARCH)
+    assert {name: by_name(audit)[name].source for name in ("place", "reach")} == {
+        "place": "Metadata of broker 1",
+        "reach": "broker 1",
+    }
+    assert "the leaders that this broker names" in by_name(audit)["place"].what
+
+
+@scenario
 async def test_a_deposed_leader_gives_no_all_clear() -> None:
     """It answers as before; another broker names a later leader epoch."""
     first, second = two_brokers()
