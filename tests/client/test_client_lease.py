@@ -241,8 +241,8 @@ def test_a_lease_ends_by_each_clock(ahead_s: list[float], monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("name", ["monotonic", "time", "clock_gettime"])
 def test_each_clock_of_the_system_counts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SIGSTOP stops none of them. A machine that is suspended stops the monotonic one, and the wall clock may be set back
-    meanwhile: Linux has one more, since the start of the machine."""
+    """SIGSTOP stops none of them. A machine that is suspended stops the monotonic one, and the wall clock may be set
+    back meanwhile: Linux has one more, since the start of the machine."""
     if name == "clock_gettime" and not hasattr(time, "CLOCK_BOOTTIME"):
         pytest.skip("Linux has it")
     usual, ahead = getattr(time, name), [0.0]
