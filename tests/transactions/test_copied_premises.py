@@ -159,6 +159,43 @@ def test_a_coordinators_log_below_its_high_watermark_is_not_as_its_broker_left_i
     assert [premise.name for premise in missing(only(found))] == ["reach"] * lost
 
 
+@pytest.mark.parametrize("checkpoint", ["recovery-point-offset-checkpoint", "replication-offset-checkpoint"])
+def test_a_coordinators_log_that_was_copied_again_is_not_of_the_moment_of_the_rest(
+    tmp_path: Path, checkpoint: str
+) -> None:
+    """The broker was started again, and its transaction ended: the directory's copy is older than that."""
+    directory = LogDirectory(tmp_path / "logs")
+    directory.partition(*P).data(PID, at=NOON)
+    everywhere(directory, NOON + MINUTE)
+    directory.id("pay", "Ongoing", PID, 0, P, at=NOON, version=0)
+    for (topic, number), log in [*directory.partitions.items()]:
+        directory.checkpoint(checkpoint, topic, number, log.end)
+    assert only(audit(directory)).reason == "live"
+    directory.id("pay", "CompleteCommit", PID, 0, begun=NOON, at=NOON + 2 * MINUTE, version=0)
+    everywhere(directory, NOON + DAY)
+    found = only(audit(directory))
+    (reach,) = missing(found)
+    assert found.verdict == "unknown"
+    assert reach.needs == (
+        "copy orders-0 again, after the coordinator's log; or copy the directory of a broker that was stopped cleanly"
+    )
+
+
+def test_a_partition_that_was_copied_again_is_not_of_the_moment_of_the_coordinators_log(tmp_path: Path) -> None:
+    """With the high watermark of then: its transaction was registered after the copy of the rest."""
+    directory = LogDirectory(tmp_path / "logs")
+    directory.partition(*P).plain(at=NOON)
+    everywhere(directory, NOON)
+    for (topic, number), log in [*directory.partitions.items()]:
+        directory.checkpoint("recovery-point-offset-checkpoint", topic, number, log.end)
+    directory.partition(*P).data(PID, at=NOON - DAY)
+    directory.high_watermark(*P, directory.partition(*P).end)
+    found = only(audit(directory))
+    assert (found.verdict, {premise.name for premise in missing(found)}) == ("unknown", {"reach"})
+    directory.checkpoint("recovery-point-offset-checkpoint", *P, directory.partition(*P).end)
+    assert only(audit(directory)).verdict == "hanging"
+
+
 def test_directories_that_were_stopped_at_different_times_are_not_one_moment(tmp_path: Path) -> None:
     one = LogDirectory(tmp_path / "one", ids=0)
     one.partition(*P).data(PID, at=NOON - HOUR)
