@@ -117,8 +117,9 @@ def tried(seed: int) -> Tried:
                 if name != FALSE_RULE or not _is_true(harmed.harm, what)
             ]
             verdicts += [_verdict(audit, one) for one in audit.findings]
-        again = patched(history, seed, Path(folder, "again"))
-        breaches += [Breach(seed, name, "stopped", what) for name, what in _false_hangs(truth, *again)]
+        if history.far is None:  # a clock that is a day off shows by times that were copied within hours
+            again = patched(history, seed, Path(folder, "again"))
+            breaches += [Breach(seed, name, "stopped", what) for name, what in _false_hangs(truth, *again)]
     return Tried(seed, str(first), tuple(breaches), tuple(verdicts))
 
 
