@@ -19,6 +19,7 @@ from kafkawire.client.diagnosis.all_clear import LeaderCheck, check_leaders, err
 from kafkawire.client.diagnosis.clock_samples import MeasuredClocks, compare_clocks, to_compare
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey, clock_ms, missing_brokers, read
 from kafkawire.client.diagnosis.impact_reading import read_impacts
+from kafkawire.client.diagnosis.lost_markers import lost_marker_doubts
 from kafkawire.client.diagnosis.no_owner_proof import NoOwnerProver
 from kafkawire.client.diagnosis.reading_changes import (
     agree,
@@ -455,7 +456,9 @@ class _Finder:
                 break
             before, earlier = reading, now
             unsettled = bool(changed or reading.disputed or reading.gone)
-        return final, reading, returned
+        doubts = await lost_marker_doubts(self._cluster, metadata, final, self._deadline())
+        self._cases |= {key: replace(self._cases[key], lost=doubt) for key, doubt in doubts.items()}
+        return final | {key: judge(self._cases[key]) for key in doubts}, reading, returned
 
     async def _back(self, unread: Mapping[TopicPartition, ClientError]) -> list[TopicPartition]:
         """The partitions of `unread` whose broker is available again."""
@@ -472,12 +475,9 @@ class _Finder:
     def _all_gaps(self, errors: Mapping[TopicPartition, ClientError], last: ClusterReading) -> tuple[UnreadGap, ...]:
         """Partitions that were not read, and brokers that did not list their ids in the last reading."""
         silent = last.listed.errors.items() if last.opens else ()
-        gaps = [
-            UnreadGap(f"broker {n}", f"broker {n} did not list its transactional ids: {error}") for n, error in silent
-        ]
-        gaps += [
-            UnreadGap(f"broker {n}", f"broker {n} did not answer any more: {error}") for n, error in last.gone.items()
-        ]
+        texts = [(n, f"did not list its transactional ids: {error}") for n, error in silent]
+        texts += [(n, f"did not answer any more: {error}") for n, error in last.gone.items()]
+        gaps = [UnreadGap(f"broker {n}", f"broker {n} {text}") for n, text in texts]
         return tuple(dict.fromkeys((*self._gaps, *gaps_of(errors), *self._leader_check.gaps(), *gaps)))
 
     def _suspect(self, finding: rows.Finding) -> bool:

@@ -27,6 +27,11 @@ _AGE = (
     "kafkawire txn watch counts from its first sight, and kafkawire audit --bootstrap-server reads the times that "
     "brokers have written behind it"
 )
+#: How to know how a transaction ended whose marker may have been lost.
+_OUTCOME = (
+    "ask its owner whether it was committed, or audit copies of all replicas, of which another may have its marker; "
+    "txn abort takes --force REASON where it was not"
+)
 #: What a principal lacks that can list ids, but not prove that it sees them all.
 HIDDEN = (
     f"An authorizer is there, and it can hide transactional ids from this principal: grant it Read on topic "
@@ -122,6 +127,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         read_to: up to which offset its log was read, from the log start on, without a batch of it; 0 where it was not.
         skew: of the coordinator's clock, where that was measured. uncompared: why it was not, a clause; None where it
             was, or nothing depends on it.
+        lost: why its marker may have been lost, a sentence; None where it cannot, or that was not looked at.
     """
 
     leader: int
@@ -139,6 +145,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     read_to: int = 0
     skew: ClockSkew | None = None
     uncompared: str | None = None
+    lost: str | None = None
 
     @property
     def last_offset(self) -> int | None:
@@ -225,7 +232,10 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def of_unheld(self) -> tuple[Premise, ...]:
-        return tuple(unmet(REACH, sentence, self.certainty, f"broker {self.leader}") for sentence in self.moved)
+        changes = tuple(unmet(REACH, sentence, self.certainty, f"broker {self.leader}") for sentence in self.moved)
+        if self.lost is None:
+            return changes
+        return (*changes, unmet(SOUNDNESS, self.lost, _OUTCOME, f"broker {self.leader}"))
 
     @property
     def of_partition(self) -> tuple[Premise, ...]:
