@@ -113,7 +113,7 @@ class Killed(PartTask):
 
     def read(self) -> PartColumns:
         os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError
+        raise AssertionError("a process goes on after SIGKILL")
 
 
 def test_reports_a_process_that_was_ended(logs: LogDirectory) -> None:

@@ -76,7 +76,7 @@ def measured(batches: int) -> tuple[float, float]:
     counts = judgement.counts()
     seconds = time.process_time() - began
     if sum(number for number, _ in counts.values()) != batches:
-        raise AssertionError(counts)
+        raise AssertionError(f"the counts of fates do not sum to {batches} batches: {counts}")
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return batches / seconds, grown / 1024
 

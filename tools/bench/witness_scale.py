@@ -65,7 +65,7 @@ def measured(session: SparkSession, partitions: int, size: int = PARTITION) -> S
     seconds = time.perf_counter() - began
     batches = joined.totals.number(lambda key: True)
     if batches != partitions * size:
-        raise AssertionError(batches)
+        raise AssertionError(f"{batches} batches have a fate, of {partitions * size}")
     driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return Scale(batches, seconds, joined.memory / 1024, driver / 1024)
 
