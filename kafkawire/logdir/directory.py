@@ -307,6 +307,12 @@ class Partition:
         return self.broker.high_watermarks.get((self.topic, self.partition))
 
     @property
+    def recovery_point(self) -> int | None:
+        """The offset up to which the log was on disk for certain, its end where the broker was stopped cleanly; None
+        where the broker's checkpoint does not name the partition."""
+        return self.broker.recovery_points.get((self.topic, self.partition))
+
+    @property
     def cleaned_to(self) -> int | None:
         """The offset from which on its broker's cleaner has removed nothing: the checkpoint's, 0 where that does not
         name the partition; None where there is no checkpoint, or a damaged one."""

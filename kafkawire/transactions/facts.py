@@ -207,6 +207,9 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
             it ended is judged by times. The end of a segment that became shorter while it was read counts as damage.
         checkpoint_epoch: the last leader epoch in its `leader-epoch-checkpoint`, if its log reaches the epoch's start;
             else -1.
+        stopped_at: where it ended when its broker was stopped cleanly, if that is so: from
+            `recovery-point-offset-checkpoint`, of `__transaction_state` else from `replication-offset-checkpoint`; None
+            where it is not known.
         cleaned_to, missing: of `__transaction_state` the offset from which on the cleaner of its broker has removed
             nothing, and the last offsets that are missing before its last batch, for whatever reason.
     """
@@ -230,6 +233,7 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     epoch_start: int | None = None
     markers: tuple[MarkerTime, ...] = ()
     checkpoint_epoch: int = -1
+    stopped_at: int | None = None
     cleaned_to: int = 0
     missing: MissingOffsets | None = None
 
@@ -237,6 +241,12 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     def newest_epoch(self) -> int:
         """The newest leader epoch that it knows of: a leader notes its own before it writes anything in it."""
         return max(self.leader_epoch, self.checkpoint_epoch)
+
+    @property
+    def as_left(self) -> bool:
+        """Whether nothing shows that it is not as its broker left it, if that was stopped cleanly: it may have been
+        copied again later, into the copy of the directory."""
+        return self.stopped_at in (None, self.log_end)
 
     @property
     def leader_newest(self) -> int | None:

@@ -44,6 +44,10 @@ def test_a_live_transaction_that_blocks_readers_for_longer_is_found(
 def test_the_headline_names_it_and_who_must_act_until_when(logs: LogDirectory) -> None:
     text = run(logs, "--format", "table").output
     assert "Found: 1 blocked, not hanging (yet).\n" in text
+    assert (
+        "  - orders-0, offset 0: since 2025-06-16 11:54:00 UTC, transactional id 'pay', Ongoing; waits for the "
+        "producer of 'pay'; live until 2025-06-16 12:09:00 UTC\n"
+    ) in text
     assert "orders-0, offset 0: not_hanging, live, blocked since 2025-06-16 11:54:00 UTC\n" in text
     assert "It waits for the producer of 'pay'; live until 2025-06-16 12:09:00 UTC.\n" in text
     assert "No transaction" not in text

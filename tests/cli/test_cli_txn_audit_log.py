@@ -294,6 +294,21 @@ def test_nothing_is_sent_that_cannot_be_recorded(
     assert f"nothing was sent, for it cannot be recorded in {log}: {os.strerror(code)}" in result.err
 
 
+def test_nothing_is_sent_before_its_line_is_on_the_disk(
+    run: Run, partition: PartitionBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system has taken the line, and the disk does not."""
+    log = tmp_path / "audit.jsonl"
+
+    def failed(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", failed)
+    result = abort(run, partition, "--yes", "--audit-log", log)
+    assert (result.code, result.text, sent(partition)) == (1, "", 0)
+    assert f"nothing was sent, for it cannot be recorded in {log}: {os.strerror(errno.EIO)}" in result.err
+
+
 @pytest.mark.parametrize("torn", ["", '{"phase":"before"}', '{"phase":"before"}\n', '{"phase":"bef', "\n"])
 def test_a_torn_line_does_not_swallow_the_next(run: Run, partition: PartitionBroker, tmp_path: Path, torn: str) -> None:
     """A crash leaves a line without its end."""

@@ -69,7 +69,7 @@ class GroupBroker(PartitionBroker):
         unstable: partitions of `orders` whose offset is in an open transaction, as OffsetFetch answers; as of 4.4.0, a
             request for all offsets is answered without those that have no committed one, too.
         pending: partitions of `orders` in the records of a transaction that is open in the group's own partition, of
-            producer id 9; None where none is open there.
+            producer id 9; None where none is open there. `behind`: how many offsets follow these records.
     """
 
     def __init__(self, kind: str | None = None, **fields: Any) -> None:
@@ -82,6 +82,7 @@ class GroupBroker(PartitionBroker):
         self.offsets_code = 0
         self.unstable: set[int] = set()
         self.pending: tuple[int, ...] | None = None
+        self.behind = 0
         self.on[OffsetFetchRequest] = self.fetch_offsets
         for name, (key, versions, request, _, _) in KINDS.items():
             self.versions[key] = versions
@@ -135,7 +136,7 @@ class GroupBroker(PartitionBroker):
     def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         answer = super().list_offsets(request)
         first = any(one.timestamp == -2 for topic in request.topics for one in topic.partitions)
-        high = 0 if first or request.isolation_level else len(self.pending or ())
+        high = 0 if first or request.isolation_level else len(self.pending or ()) + self.behind
         return replace(
             answer,
             topics=tuple(

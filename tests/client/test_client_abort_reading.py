@@ -4,6 +4,7 @@ that are lost, coordinators that know more. It is judged again, or refused; noth
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +23,13 @@ from kafkawire.messages import (
     InitProducerIdResponse,
     ListOffsetsRequest,
     ListTransactionsRequest,
+    ListTransactionsResponse,
     MetadataRequest,
     WriteTxnMarkersRequest,
 )
 from kafkawire.records import Record, build
 from kafkawire.transactions.verdict.abort_rules import Refused, TransactionSpec, choose
-from tests.client.answers import OLD, admin, run
+from tests.client.answers import OLD, admin, run, script
 from tests.client.partition_script import END, NAME, SEARCH, START, Coordinator, PartitionBroker
 from tests.client.scripted import RESET
 
@@ -200,6 +202,31 @@ def test_a_lost_connection_is_judged_again(kind: type, how: Any) -> None:
     judged_again(Attempt(broker, first_answer(broker, kind, how)))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("termination", [False, True])
+def test_an_answer_that_does_not_come_is_waited_for_as_long_as_the_lease_lasts(
+    termination: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last one before the request: not for as long as a request may take."""
+    monkeypatch.setattr(lease, "LIMIT_S", 0.2)
+    broker = Coordinator() if termination else PartitionBroker()
+    kind = DescribeTransactionsRequest if termination else DescribeProducersRequest
+    begun = time.monotonic()
+    attempt = (TerminationAttempt if termination else Attempt)(
+        broker, first_answer(broker, kind, ...), replace(SEARCH, timeout_s=30.0)
+    )
+    assert attempt.done.outcome == ("terminated" if termination else "aborted")
+    assert (attempt.records[1], attempt.sent) == ("not_sent", 1)
+    assert time.monotonic() - begun < 20
+
+
+def test_a_broker_that_does_not_list_its_ids_again_is_judged_again() -> None:
+    """It did before, and could name the producer's id now."""
+    broker = PartitionBroker()
+    loading = ListTransactionsResponse(error_code=14)
+    judged_again(Attempt(broker, first_answer(broker, ListTransactionsRequest, loading)))
+
+
 # What has changed -----------------------------------------------------------------------------------------------------
 
 
@@ -265,6 +292,14 @@ def test_an_id_that_went_on_after_the_judgement_is_refused(state: str, text: str
         broker.states = [state]
 
     refused(Attempt(broker, once(go_on)), text)
+
+
+def test_an_id_that_its_coordinator_does_not_describe_any_more_is_refused() -> None:
+    broker = Ended()
+    hidden = changing(broker, DescribeTransactionsRequest, lambda answer: replace(
+        answer, transaction_states=tuple(replace(one, error_code=53) for one in answer.transaction_states)
+    ))  # fmt: skip
+    refused(Attempt(broker, once(hidden)), "its coordinator described its transactional id before")
 
 
 def test_an_id_that_is_listed_only_now_is_refused() -> None:
@@ -363,6 +398,16 @@ def test_a_transaction_that_its_coordinator_is_aborting_needs_no_second_request(
     assert (attempt.done.outcome, attempt.done.problem, attempt.done.state) == ("terminated", None, "CompleteAbort")
     assert (attempt.done.producer.producer_id, attempt.done.producer.producer_epoch) == (7, 4)
     assert attempt.sent == 1
+
+
+def test_a_busy_coordinator_that_has_changed_nothing_is_asked_again() -> None:
+    """CONCURRENT_TRANSACTIONS, and the transaction is as it was: it is described from the start."""
+    broker = Coordinator()
+    usual = broker.on[InitProducerIdRequest]
+    broker.on[InitProducerIdRequest] = script(lambda _: InitProducerIdResponse(error_code=51), usual)
+    attempt = TerminationAttempt(broker, lambda _: None)
+    assert (attempt.done.outcome, attempt.sent) == ("terminated", 2)
+    assert attempt.records == [None, "not_verified", None, "terminated"]
 
 
 def test_a_transaction_that_its_producer_commits_meanwhile_is_not_verified() -> None:

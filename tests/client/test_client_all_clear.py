@@ -25,7 +25,7 @@ from kafkawire.messages.list_offsets_response import ListOffsetsPartitionRespons
 from kafkawire.transactions.verdict.completeness import outcome
 from tests.client.answers import admin, producers, scenario, script
 from tests.client.hanging_script import SEARCH, broker, ended, find, preparing
-from tests.client.scripted import ScriptedBroker
+from tests.client.scripted import ScriptedBroker, closed_port
 
 pytestmark = pytest.mark.slow
 
@@ -81,6 +81,22 @@ async def test_a_complete_answer_has_its_premises() -> None:
         ("soundness", True),
     ]
     assert by_name(audit)["place"].source == "Metadata of brokers 1, 2"
+
+
+@scenario
+async def test_a_dead_broker_is_no_witness_while_metadata_still_names_it() -> None:
+    """Its session lasts for some seconds. It leads nothing, so that its silence leaves nothing out."""
+    first, _ = two_brokers()
+    port = await closed_port()
+    async with first.running():
+        first.brokers = {1: first.port, 2: port}
+        async with admin(first.address) as client:
+            audit = await client.find_hanging_transactions(SEARCH)
+    assert {name: by_name(audit)[name].source for name in ("place", "reach")} == {
+        "place": "Metadata of broker 1",
+        "reach": "broker 1",
+    }
+    assert "the leaders that this broker names" in by_name(audit)["place"].what
 
 
 @scenario

@@ -250,6 +250,14 @@ def test_group_without_members_is_named_by_the_records_of_the_transaction() -> N
     assert len(found.behind) == 1
 
 
+def test_what_blocks_a_partition_that_only_these_records_name_is_found() -> None:
+    broker = GroupBroker()
+    broker.described = {"classic": classic(state="Empty")}
+    broker.pending = (0,)
+    found = blocked_by(broker)
+    assert {(topic, partition) for topic, partition, _ in hanging(found.audit)} == {("orders", 0), (OFFSETS, OWN)}
+
+
 def test_transaction_of_other_groups_is_not_what_it_waits_for() -> None:
     found = blocked_by(idle(committed={0: 40}, pending=()))
     (finding,) = found.audit.findings
@@ -291,6 +299,14 @@ def test_partition_of_offsets_that_is_not_fetched_leaves_each_open_transaction_i
         "fetched): fetching them fails for orders-1 (UNSTABLE_OFFSET_COMMIT) until the transaction has ended."
     )
     assert len(found.behind) == 1
+
+
+def test_partition_of_offsets_that_is_fetched_in_part_leaves_each_open_transaction_in_doubt() -> None:
+    found = blocked_by(idle(unstable={1}, pending=(0,), behind=3), replace(SEARCH, fetch_bytes=1))
+    (finding,) = found.audit.findings
+    assert found.view is not None
+    assert found.view.held == {9: frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)})}
+    assert finding.evidence[-1] == IN_TRANSACTION.format("orders-0, orders-1")
 
 
 def test_offset_that_is_refused_is_a_gap() -> None:

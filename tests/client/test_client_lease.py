@@ -237,3 +237,19 @@ def test_a_lease_ends_by_each_clock(ahead_s: list[float], monkeypatch: pytest.Mo
     now = [5.0 + more for more in ahead_s]
     with pytest.raises(JudgeAgain, match=r"1.1 s passed since what it rests on was read again, and 1 s may"):
         held.check()
+
+
+@pytest.mark.parametrize("name", ["monotonic", "time", "clock_gettime"])
+def test_each_clock_of_the_system_counts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGSTOP stops none of them. A machine that is suspended stops the monotonic one, and the wall clock may be set
+    back meanwhile: Linux has one more, since the start of the machine."""
+    if name == "clock_gettime" and not hasattr(time, "CLOCK_BOOTTIME"):
+        pytest.skip("Linux has it")
+    usual, ahead = getattr(time, name), [0.0]
+    monkeypatch.setattr(time, name, lambda *which: usual(*which) + ahead[0])
+    monkeypatch.setattr(lease, "CLOCKS", lease._clocks())
+    held = Lease()
+    held.check()
+    ahead[0] = lease.LIMIT_S + 0.1
+    with pytest.raises(JudgeAgain):
+        held.check()

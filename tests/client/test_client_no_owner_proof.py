@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kafkawire.client.errors import ID_NOT_FOUND, NOT_COORDINATOR
 from kafkawire.messages import (
     ApiVersionsRequest,
+    DescribeProducersRequest,
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     ListTransactionsRequest,
@@ -21,7 +22,7 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_transactions_response import TransactionState as Described
 from kafkawire.rows import Audit
 from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
-from tests.client.answers import admin, describing, listing, scenario
+from tests.client.answers import admin, describing, listing, producers, scenario, script
 from tests.client.hanging_script import (
     HANGING,
     SEARCH,
@@ -158,6 +159,19 @@ async def test_a_broker_that_dies_after_its_list_is_no_witness() -> None:
     assert "all brokers answered" not in " ".join(audit.findings[0].evidence)
     assert not audit.read.complete
     assert [gap.split(":")[0] for gap in audit.read.gaps] == ["broker 2 did not list its transactional ids"]
+
+
+@scenario
+async def test_a_broker_that_dies_in_the_last_reading_is_named() -> None:
+    """It has listed its ids by then, and no further reading shows that it is gone."""
+    made = broker()
+    made.on[DescribeProducersRequest] = script(*(producers(start=start) for start in (40, 50, 60, 70, 80)))
+    audit = await find_beside(made, Dying(made, 5, forgets=False))
+    assert (made.count(DescribeProducersRequest), verdicts(audit)) == (5, [("unknown", "coverage_incomplete")])
+    assert [gap.split(":")[0] for gap in audit.read.gaps] == ["broker 2 did not answer any more"]
+    soundness = next(one for one in audit.read.premises if one.name == "soundness")
+    assert not soundness.holds
+    assert "broker 2: " in soundness.what
 
 
 @scenario

@@ -6,6 +6,7 @@ import base64
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -123,3 +124,21 @@ def test_an_answer_that_comes_byte_by_byte_has_one_deadline(at_once: int) -> Non
 
     with endpoint(drip) as found, pytest.raises(AuthenticationError, match=r"gave no whole answer in 0\.2 s"):
         get_token(found, 0.2)
+
+
+def test_the_deadline_is_one_for_the_connection_too() -> None:
+    """An endpoint whose queue is full takes no connection and refuses none."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        waiting = []
+        for _ in range(4):
+            one = socket.socket()
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+            waiting.append(one)
+        found = TokenSource(url=f"http://127.0.0.1:{full.getsockname()[1]}/", client_id="i", client_secret="s")
+        begun = time.monotonic()
+        with pytest.raises(AuthenticationError):
+            get_token(found, 0.2)
+        assert time.monotonic() - begun < 10
+        for one in waiting:
+            one.close()

@@ -17,6 +17,7 @@ from kafkawire.messages import (
     DescribeAclsResponse,
     DescribeProducersRequest,
     DescribeProducersResponse,
+    DescribeTransactionsRequest,
     ListTransactionsRequest,
     ListTransactionsResponse,
     MetadataRequest,
@@ -88,6 +89,26 @@ async def test_an_id_that_one_list_leaves_out_is_found_in_the_next() -> None:
     made.on[ListTransactionsRequest] = script(ListTransactionsResponse(), late)
     (verdict,) = verdicts(await find(made))
     assert verdict[0] == "not_hanging"
+
+
+@pytest.mark.parametrize(
+    ("then", "verdict"),
+    [("CompleteCommit", ("hanging", "transaction_ended")), ("CompleteAbort", ("unknown", "coverage_incomplete"))],
+)
+def test_without_an_age_two_readings_have_to_agree_on_how_it_ended(then: str, verdict: tuple[str, str]) -> None:
+    """Its client's stamp is no time: only that nothing of the id changes shows that it is not about to go on."""
+
+    async def test() -> None:
+        made = broker()
+        first, second = (preparing(state) for state in ("CompleteCommit", then))
+        made.on |= first | {DescribeProducersRequest: producers(timestamp=-1)}
+        made.on[DescribeTransactionsRequest] = script(*(one[DescribeTransactionsRequest] for one in (first, second)))
+        audit = await find(made)
+        assert verdicts(audit) == [verdict]
+        missing = [one.name for one in audit.findings[0].premises if not one.holds]
+        assert missing == ([] if verdict[0] == "hanging" else ["time"])
+
+    asyncio.run(test())
 
 
 def aged(age_ms: int) -> Callable[[DescribeProducersRequest], DescribeProducersResponse]:

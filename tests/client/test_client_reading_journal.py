@@ -77,6 +77,15 @@ def test_a_journal_of_another_version_is_refused(tmp_path: Path, monkeypatch: py
         Journal(str(path), "cluster", 0)
 
 
+def test_a_piece_of_a_log_without_topic_id_does_not_count_again(tmp_path: Path) -> None:
+    """Brokers below 2.8 send none: it may have been created again."""
+    path = tmp_path / "journal"
+    for _ in range(2):
+        with Journal(str(path), "cluster", 0, now(topic_id=None)) as journal:
+            assert (journal.first(ORDERS, default=9), journal.known(ORDERS, 5)) == (9, None)
+            journal.add(ORDERS, 5, 8, PartColumns(start=0, end=70, scan=PartScan(first_offset=5)))
+
+
 @pytest.mark.parametrize(
     "later",
     [now(topic_id=8), now(leader_epoch=4), now(topic_id=None), now(leader_epoch=-1), {}],

@@ -105,6 +105,15 @@ def test_append_time_of_the_batch_itself_is_a_stamp(running: LogDirectory) -> No
     assert (found.verdict, found.reason, found.blocked_since) == ("hanging", "no_transactional_id", NOON)
 
 
+def test_a_clients_stamp_does_not_show_when_the_data_was_written(running: LogDirectory) -> None:
+    """Event time of three days ago, and a coordinator's log of an hour ago: the batch may have been written since."""
+    running.partition(*P).data(PID, at=NOON - 3 * DAY)
+    everywhere(running, NOON)
+    found = only(audit(running))
+    assert (found.verdict, {premise.name for premise in missing(found)}) == ("unknown", {"reach"})
+    assert "Nothing that a broker wrote follows its data" in missing(found)[0].what
+
+
 def test_that_no_id_is_known_needs_every_partition_to_be_read_past_the_data(running: LogDirectory) -> None:
     orders = running.partition(*P)
     orders.data(PID, at=NOON - HOUR)
@@ -157,6 +166,41 @@ def test_a_coordinators_log_below_its_high_watermark_is_not_as_its_broker_left_i
     found = audit(running)
     assert (only(found).verdict, bool(found.read.gaps)) == (verdict, bool(lost))
     assert [premise.name for premise in missing(only(found))] == ["reach"] * lost
+
+
+@pytest.mark.parametrize("checkpoint", ["recovery-point-offset-checkpoint", "replication-offset-checkpoint"])
+def test_a_coordinators_log_that_was_copied_again_is_not_of_the_moment_of_the_rest(
+    tmp_path: Path, checkpoint: str
+) -> None:
+    """The broker was started again, and its transaction ended: the directory's copy is older than that."""
+    directory = LogDirectory(tmp_path / "logs")
+    directory.partition(*P).data(PID, at=NOON)
+    everywhere(directory, NOON + MINUTE)
+    directory.id("pay", "Ongoing", PID, 0, P, at=NOON, version=0)
+    for (topic, number), log in [*directory.partitions.items()]:
+        directory.checkpoint(checkpoint, topic, number, log.end)
+    assert only(audit(directory)).reason == "live"
+    directory.id("pay", "CompleteCommit", PID, 0, begun=NOON, at=NOON + 2 * MINUTE, version=0)
+    everywhere(directory, NOON + DAY)
+    found = only(audit(directory))
+    assert (found.verdict, {premise.name for premise in missing(found)}) == ("unknown", {"reach"})
+    cleanly = "or copy the directory of a broker that was stopped cleanly"
+    assert f"copy orders-0 again, after the coordinator's log; {cleanly}" in [one.needs for one in missing(found)]
+
+
+def test_a_partition_that_was_copied_again_is_not_of_the_moment_of_the_coordinators_log(tmp_path: Path) -> None:
+    """With the high watermark of then: its transaction was registered after the copy of the rest."""
+    directory = LogDirectory(tmp_path / "logs")
+    directory.partition(*P).plain(at=NOON)
+    everywhere(directory, NOON)
+    for (topic, number), log in [*directory.partitions.items()]:
+        directory.checkpoint("recovery-point-offset-checkpoint", topic, number, log.end)
+    directory.partition(*P).data(PID, at=NOON - DAY)
+    directory.high_watermark(*P, directory.partition(*P).end)
+    found = only(audit(directory))
+    assert (found.verdict, {premise.name for premise in missing(found)}) == ("unknown", {"reach"})
+    directory.checkpoint("recovery-point-offset-checkpoint", *P, directory.partition(*P).end)
+    assert only(audit(directory)).verdict == "hanging"
 
 
 def test_directories_that_were_stopped_at_different_times_are_not_one_moment(tmp_path: Path) -> None:

@@ -112,6 +112,10 @@ class FetchedPartition(Partition):
         return self._offsets.log_start
 
     @property
+    def recovery_point(self) -> None:
+        """No broker says it."""
+
+    @property
     def cleaned_to(self) -> int:
         """No broker says how far its cleaner has come: it may have been everywhere."""
         return self._offsets.high_watermark

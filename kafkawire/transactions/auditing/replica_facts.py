@@ -291,8 +291,11 @@ class ReplicaMerge:
         found = partition_of(
             place, self._segments, log_start=partition.log_start_offset, high_watermark=partition.high_watermark
         )
+        stopped_at = partition.recovery_point
         if partition.topic == TRANSACTION_STATE:
             found = with_missing(found, partition, self._segments)
+            stopped_at = partition.high_watermark if stopped_at is None else stopped_at
+        found = msgspec.structs.replace(found, stopped_at=stopped_at)
         lost = lost_tail(partition, self._segments)
         if lost.damage:
             gap = OffsetGap(found.log_end) if lost.at_end else found.gap

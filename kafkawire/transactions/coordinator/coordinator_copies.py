@@ -17,6 +17,8 @@ SKEW_MS, ONE_CLOCK_MS = 600_000, 1_000
 _NAMED = 3
 #: What shows more than a copy of the coordinator's log that is not newer than the data.
 LATER_COPY = "copy {} again, after the data; or copy the directory of a broker that was stopped cleanly"
+#: The same of the partition, of which nothing shows that a broker wrote in it after the coordinator's record.
+AFTER_RECORD = "copy {} again, after the coordinator's log; or copy the directory of a broker that was stopped cleanly"
 #: Of offsets that are missing: that they are lost, and what shows more.
 NOT_CLEANED = "where no cleaner has been (cleaner-offset-checkpoint)"
 OTHER_COPY = "give another copy of {}, or the directories of its other replicas, whose cleaners may have been there"

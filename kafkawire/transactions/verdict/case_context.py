@@ -70,7 +70,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
             owner=owner,
             log=self.log,
             covered_until=self.covered.get(open_.place.copy),
-            moment=self.moments.get(open_.place.copy),
+            moment=self.moments.get(open_.place.copy) if partition.as_left else None,
             leaders=self.leaders,
             has_metadata=open_.place.copy in self.with_metadata,
             given=self.given,

@@ -168,7 +168,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
                 number: self.covered[partition.place.copy]
                 for number, partition in of_ids.items()
                 if partition.place.copy in self.facts.stopped and partition.place.copy in self.covered
-                if (TRANSACTION_STATE, number) not in self.manifest.short
+                if partition.as_left and (TRANSACTION_STATE, number) not in self.manifest.short
             },
         )
 
@@ -247,11 +247,13 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def covered(self) -> dict[str, int]:
-        """For each log directory the newest broker-side time in it: until then, at least, it was copied."""
+        """For each log directory the newest broker-side time in it: until then, at least, it was copied. In one whose
+        broker was stopped cleanly only what is as it was then shows that."""
         covered: dict[str, int] = {}
         for partition in self.facts.partitions:
             time, copy = partition.broker_time, partition.place.copy
-            if time is not None and not self.clocks.is_far(time):
+            counts = partition.as_left or copy not in self.facts.stopped
+            if counts and time is not None and not self.clocks.is_far(time):
                 covered[copy] = max(covered.get(copy, time), time)
         return covered
 
@@ -263,13 +265,14 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def moments(self) -> dict[str, dict[int, int]]:
         """For each log directory of a broker that was stopped cleanly, the ends of the partitions of
-        `__transaction_state` in all of that broker's directories: all of them are of one moment, but those that are
-        shorter than the broker left them."""
+        `__transaction_state` in all of that broker's directories: all of them are of one moment, but those that are not
+        as the broker left them."""
         stopped, nodes = self.facts.stopped, self.nodes
         ends: dict[object, dict[int, int]] = {}
         for one in self.facts.partitions:
             name = one.place.topic, one.place.partition
-            if one.place.topic == TRANSACTION_STATE and one.place.copy in stopped and name not in self.manifest.short:
+            of_moment = one.place.copy in stopped and one.as_left and name not in self.manifest.short
+            if one.place.topic == TRANSACTION_STATE and of_moment:
                 ends.setdefault(nodes.get(one.place.copy, one.place.copy), {})[one.place.partition] = one.log_end
         return {copy: ends.get(nodes.get(copy, copy), {}) for copy in stopped}
 
@@ -331,8 +334,8 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def is_one_moment(self) -> bool:
         """Whether all that counts is of one broker that was stopped cleanly."""
-        copies = {place.copy for place in self.chosen}
-        return copies <= self.facts.stopped and len({self.nodes.get(copy, copy) for copy in copies}) == 1
+        copies, as_left = {place.copy for place in self.chosen}, all(one.as_left for one in self.chosen.values())
+        return as_left and copies <= self.facts.stopped and len({self.nodes.get(copy, copy) for copy in copies}) == 1
 
     @property
     def _compared(self) -> set[tuple[str, int]]:

@@ -284,7 +284,8 @@ class CopiedCase(CopiedReach, frozen=True, kw_only=True, dict=True):
             found.append(unmet(REACH, what, f"copy {self.open.place} again, to its end", self.open.place.path))
         if high is not None and start >= high:
             what = f"Its data is not below the high watermark {high}: a follower may still truncate it."
-            found.append(unmet(PLACE, what, f"copy {self.open.place} from its leader", self.open.place.path))
+            needs = f"copy {self.open.place} from its leader, with its replication-offset-checkpoint"
+            found.append(unmet(PLACE, what, needs, self.open.place.path))
         return found or [met(SOUNDNESS, "No offset is missing from its first batch on.", self.open.place.path)]
 
     @property

@@ -10,6 +10,7 @@ from functools import cached_property
 from kafkawire.rows import Premise
 from kafkawire.transactions.cluster.broker_clocks import BrokerClocks, apart
 from kafkawire.transactions.coordinator.coordinator_copies import (
+    AFTER_RECORD,
     LATER_COPY,
     SKEW_MS,
     CoordinatorLog,
@@ -200,7 +201,7 @@ class CopiedReach(Case, frozen=True, kw_only=True, dict=True):
     def _partition_reach(self) -> Premise:
         """That a marker which the coordinator wrote would be here."""
         place, owner, until = self.open.place, self.owner, self._partition_newest
-        needs = f"copy {place} again, after the coordinator's log"
+        needs = AFTER_RECORD.format(place)
         if owner is None:
             newest = self.log.newest_times[-1] if self.log.newest_times else None
             if newest is None or (until is not None and newest - until < self.id_expiration_ms):

@@ -11,7 +11,7 @@ from tools.audit_faults.histories.cluster import DATA, METADATA, STATE, Place, T
 from tools.audit_faults.histories.history import History
 from tools.audit_faults.histories.producers import SECOND
 
-_CHECKPOINTS = "replication-offset-checkpoint"
+_CHECKPOINTS, _RECOVERY_POINTS = "replication-offset-checkpoint", "recovery-point-offset-checkpoint"
 #: How copies are made. `stopped`: all brokers cleanly stopped, in one moment; `killed`: all in one moment, as a
 #: snapshot of their disks has them; `rolling`: each broker cleanly stopped at a moment of its own; the others:
 #: directory by directory while brokers run.
@@ -140,12 +140,19 @@ def _write_beside(history: History, copy: Copy, broker: int, directory: Path) ->
         event = min(event, history.stale[1])
     late = 0 if copy.clean else 5 * SECOND  # replica.high.watermark.checkpoint.interval.ms
     known = history.event_before(event, late)
-    lines = []
+    marks, ends = {}, {}
     for place in (*STATE, *DATA):
         reached = replicated(history, broker, place, known)
-        mark = high_watermark(history, place, min(known, reached))
-        lines.append(f"{place[0]} {place[1]} {min(mark, history.logs[place].end_at(reached))}\n")
-    (directory / _CHECKPOINTS).write_text(f"0\n{len(lines)}\n{''.join(lines)}")
+        ends[place] = history.logs[place].end_at(reached)
+        marks[place] = min(high_watermark(history, place, min(known, reached)), ends[place])
+    _write_checkpoint(directory / _CHECKPOINTS, marks)
+    if copy.clean:
+        _write_checkpoint(directory / _RECOVERY_POINTS, ends)
     (directory / "cleaner-offset-checkpoint").write_text("0\n0\n")
     if copy.clean:
         (directory / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+
+
+def _write_checkpoint(path: Path, offsets: dict[Place, int]) -> None:
+    lines = [f"{topic} {number} {offset}" for (topic, number), offset in offsets.items()]
+    path.write_text("\n".join(["0", str(len(lines)), *lines, ""]))

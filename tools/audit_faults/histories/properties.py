@@ -19,16 +19,17 @@ from tools.audit_faults.histories.cluster import DATA, Place
 from tools.audit_faults.histories.copies import Copy, plan, replicated, whole, write
 from tools.audit_faults.histories.harms import HARMLESS, HARMS
 from tools.audit_faults.histories.history import History
+from tools.audit_faults.histories.remedies import patched, remedied
 from tools.audit_faults.histories.truth import TrueTransaction, Truth, truth_of
 
 #: Names of what must never be.
-FALSE_HANGING, FALSE_CLEAR, FALSE_ATTENTION, FALSE_RULE, FALSE_ROW, NO_CAUSE, UNDECIDED = (
+FALSE_HANGING, FALSE_CLEAR, FALSE_ATTENTION, FALSE_RULE, FALSE_ROW, NO_CAUSE, INSUFFICIENT, UNDECIDED = (
     "false hanging", "false clear", "false attention", "false violation", "row that no consumer gets",
-    "unknown of a sound copy", "not decided at the end",
+    "unknown of a sound copy", "unknown with what it needs", "not decided at the end",
 )  # fmt: skip
 #: An unknown finding names what is missing: a premise that does not hold, or a gap; or it does not.
 WITH_CAUSE, WITHOUT_CAUSE = "unknown with cause", "unknown without cause"
-NAMES = (FALSE_HANGING, FALSE_CLEAR, FALSE_ATTENTION, FALSE_RULE, FALSE_ROW, NO_CAUSE, UNDECIDED)
+NAMES = (FALSE_HANGING, FALSE_CLEAR, FALSE_ATTENTION, FALSE_RULE, FALSE_ROW, NO_CAUSE, INSUFFICIENT, UNDECIDED)
 _MEMORY = "/dev/shm"
 #: Between a coordinator's record of a partition and the first data in it, milliseconds.
 _REGISTERED = 5
@@ -104,6 +105,7 @@ def tried(seed: int) -> Tried:
         for harmed in (first, last):
             audit = transactions.audit(logdir.open(*harmed.directories))
             found = [
+                *(_remedies(history, truth, audit, Path(folder)) if harmed is first else ()),
                 *judged(history, truth, harmed.copy, audit, sound=is_sound(history, harmed)),
                 *_rows(truth, harmed.directories, whole=harmed.harm in HARMLESS),
                 *(_undecided(truth, audit) if harmed is last else ()),
@@ -115,6 +117,9 @@ def tried(seed: int) -> Tried:
                 if name != FALSE_RULE or not _is_true(harmed.harm, what)
             ]
             verdicts += [_verdict(audit, one) for one in audit.findings]
+        if history.far is None:  # a clock that is a day off shows by times that were copied within hours
+            again = patched(history, seed, Path(folder, "again"))
+            breaches += [Breach(seed, name, "stopped", what) for name, what in _false_hangs(truth, *again)]
     return Tried(seed, str(first), tuple(breaches), tuple(verdicts))
 
 
@@ -148,6 +153,26 @@ def judged(history: History, truth: Truth, copy: Copy, audit: rows.Audit, *, sou
         )
         if true.open_at(event) and _lasted(history, true, event) - history.clocks_apart > BLOCKED_AFTER_MS:
             yield FALSE_CLEAR, f"{true.place} offset {true.start}, {_lasted(history, true, event) // 1000} s: {true}"
+
+
+def _remedies(history: History, truth: Truth, audit: rows.Audit, root: Path) -> Iterator[tuple[str, str]]:
+    """What is not so once an unknown finding of the first copy has what it needs, and on the way there."""
+    for number, finding in enumerate(one for one in audit.findings if one.verdict == "unknown"):
+        done = remedied(history, root / "copy", finding, root / f"remedy-{number}")
+        for step in done.audits:
+            yield from _false_hangs(truth, step, done.steps)
+        true = truth.transactions.get((_place(finding), finding.start_offset or 0))
+        if done.finding is None and true is not None and true.ended is None:
+            yield FALSE_CLEAR, f"after a copy of {', '.join(done.steps)}: {_text(finding)}"
+        if not done.sufficient:
+            yield INSUFFICIENT, f"after a copy of {', '.join(done.steps)}: {_text(done.finding or finding)}"
+
+
+def _false_hangs(truth: Truth, audit: rows.Audit, copied_again: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for one in audit.findings:
+        true = truth.transactions.get((_place(one), one.start_offset or 0))
+        if one.verdict == "hanging" and (true is None or true.ended is not None):
+            yield FALSE_HANGING, f"after a copy of {', '.join(copied_again)}: {_text(one)}"
 
 
 def newest_time(history: History, copy: Copy, as_of: int) -> int:
