@@ -33,7 +33,7 @@ CONFIG: Mapping[str, object] = {"transaction.partition.verification.enable": Fal
 class OpenRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An open transaction in one partition: how it was made, its true state, and the brokers' answers.
 
-    `verdict` and `reason` are docs/DESIGN.md's; `blocked`: it holds the partition's last stable offset back.
+    `verdict` and `reason` are docs/audit.md's; `blocked`: it holds the partition's last stable offset back.
     `transactional_id` and `coordinator_state` are null where no coordinator knows the producer id.
     """
 
@@ -93,7 +93,7 @@ class TransactionScene:
     def hours_ago(self, hours: float) -> int:
         return self.now - int(hours * HOUR)
 
-    # --- open transactions, one recipe each (docs/DESIGN.md has the reasons' meanings)
+    # --- open transactions, one recipe each (docs/audit.md has the reasons' meanings)
 
     def without_id(self, topic: str, partition: int, *, hours: float, reason: str = "no_transactional_id") -> None:
         """An open transaction of a producer without a transactional id.

@@ -219,7 +219,7 @@ TARGETS = (
     ),
     FuzzTarget(
         name="prefixed",
-        reads="a message behind its version (coordinators' keys and values, markers, snapshots)",
+        reads="a message after its version (coordinators' keys and values, markers, snapshots)",
         holds="what is written again is read as the same",
         check=check_prefixed,
         seeds=_prefixed,
