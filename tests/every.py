@@ -1,4 +1,4 @@
-"""One test of many values, where an item a value would cost more than what it checks."""
+"""One test of many values, for checks that are cheaper than a test item for each value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`World`: a small Kafka that keeps every rule of transactions, writing the log directories of its brokers.
+"""`World`: a small Kafka that keeps every rule of transactions and writes the log directories of its brokers.
 
 Coordinators, producers and controller act as Kafka's do, at both generations of transaction versions; tests break one
 rule at a time (`tests.injected`).

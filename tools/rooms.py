@@ -1,7 +1,7 @@
 """`python -m tools.rooms BEFORE AFTER`: lines and files of each room at two commits, as a table of docs/DESIGN.md.
 
-A room is a package of kafkawire, or a folder at the top. Lines are those of Python, and of Rust in native;
-generated packages do not count.
+A room is a package of kafkawire, or a top-level folder of the repository. Lines are those of Python, and of Rust in
+native; generated packages do not count.
 """
 
 from __future__ import annotations

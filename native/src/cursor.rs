@@ -1,5 +1,5 @@
-//! Reading Kafka's primitives from a slice. Every read is bounds-checked; what is not there, or not what it must be, is
-//! `Refused`: the interpreter knows how to explain it.
+//! Reading Kafka's primitives from a slice. Every read is bounds-checked. A value that is cut off or invalid is
+//! `Refused`, without a reason: the interpreter describes it.
 
 /// Bytes or values that the engine does not handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,15 @@
-//! `kafkawire._native`: the engine behind `kafkawire.wire` and `kafkawire.records` where a Rust compiler was at
-//! install time. It executes the same layouts as the interpreter; nothing about any one message is compiled in, but for
-//! the two of `__transaction_state`, of which an audit reads millions (`coordinator`).
+//! `kafkawire._native`: the native engine of `kafkawire.wire` and `kafkawire.records`. The wheels of a platform contain
+//! it; an install from source has it where a Rust compiler is present. It executes the same layouts as the interpreter;
+//! no message is compiled in, except for the two of `__transaction_state`, of which an audit reads millions
+//! (`coordinator`).
 //!
 //! - Parsing is safe code. Only one module has `unsafe` (`objects`), where Python objects are built, each use with its
 //!   reason.
 //! - Functions that find bytes or values they cannot handle refuse without explaining: the caller runs the interpreter,
 //!   whose error has the place and the reason.
 //! - Modules import one way: {limits, cursor} <- layout <- walk <- {codec, columns}; codec <- records <- rows <- json <-
-//!   capture; records <- coordinator; `log` imports none of them. Files of one folder import each other one way; they may use what stands in
-//!   its `mod`.
+//!   capture; records <- coordinator; `log` imports none of them. Files of one folder import each other one way; they
+//!   may use what stands in its `mod`.
 
 mod capture;
 mod codec;

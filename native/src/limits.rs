@@ -1,5 +1,5 @@
-//! The limits of the format and of decoders: the numbers of `kafkawire/wire/limits.py`, which is the one place where
-//! they are written. They are read from it when this engine is compiled.
+//! The limits of the format and of decoders: the numbers of `kafkawire/wire/limits.py`, read from that file when this
+//! engine is compiled.
 
 pub const SOURCE: &[u8] = include_bytes!("../../kafkawire/wire/limits.py");
 

@@ -1,5 +1,5 @@
-//! One walk over the bytes of a value, along the steps of its structs. What is made of the values is a `Sink`'s: Python
-//! objects (`codec::decode`), JSON text (`json::sink`), columns (`columns::walk`).
+//! One walk over the bytes of a value, along the steps of its structs. A `Sink` makes the result from the values:
+//! Python objects (`codec::decode`), JSON text (`json::sink`), columns (`columns::walk`).
 //!
 //! - Limits, budget, tags and order are the walk's. A sink may refuse what the walk accepts, never the reverse.
 //! - A sink sees values in the order of their bytes; after a refusal it gets none.

@@ -1,16 +1,16 @@
-"""Recorded captures made worse at random: what both engines show is the same, and true.
+"""Recorded captures with random faults, of which both engines have to show the same, and nothing false.
 
     python -m tests.capture.adversary [--seeds FIRST-LAST] FILE...     # prints what contradicts the properties
 
-A piece of a capture is taken and packets of it are lost, delayed, doubled, sent again in other pieces, truncated; TCP
-keep-alives and closed windows come between; addresses and ports are others; the next client has the port of one before,
+A range of a capture is taken. Its packets are lost, delayed, doubled, sent again in other segments, or truncated; TCP
+keep-alives and closed windows are inserted; addresses and ports are others; the next client has the port of one before,
 with a SYN or without; packets are in other link layers, behind IPv6 extension headers, in IP fragments. Then:
 
 - the native engine and Python give the same rows and counts;
 - every byte of Kafka's connections is in a frame, in a problem, or counted (`mutations.account`);
 - a row without a problem is a row of the whole capture: nothing that is shown is false;
-- a row of the whole capture that is not shown is missing with a problem or an exit code that is not 0, unless it is cut
-  off by the piece's ends; where nothing was lost, none is missing.
+- a row of the whole capture that is not shown is missing with a problem or an exit code that is not 0, unless the ends
+  of the range cut it off; where nothing was lost, none is missing.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
     python -m tests.capture.cuts [--every N] [--python] [--faults] FILE...     # all cuts of captures; prints what fails
 
-For a capture without its first packets, with a fault of TCP behind them or not:
+For a capture without its first packets, with or without a fault of TCP after the cut:
 
 - each exchange whose request begins in a packet that is left has the row that it has in the whole capture, but for the
   numbers of packets and of connections;
 - no other row has a request. Responses whose requests were cut off may have rows, with the `problem` that says so;
 - where an exchange has no row or another one, the command's exit code is not 0.
 
-Bytes of frames that begin in a packet that was cut off are the only ones that may lack without a problem.
+Bytes of frames that begin in a packet that was cut off are the only ones that may be missing without a problem.
 """
 
 from __future__ import annotations

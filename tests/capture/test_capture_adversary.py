@@ -1,4 +1,5 @@
-"""Recorded captures made worse at random, and what that has found. `adversary` can be run by itself for longer."""
+"""Recorded captures with random faults, and the cases that these have found. `adversary` can be run by itself for
+longer."""
 
 from __future__ import annotations
 

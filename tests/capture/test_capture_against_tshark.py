@@ -1,7 +1,7 @@
 """Captures with TCP faults, beside tshark (Wireshark's Kafka dissector) in both of its modes.
 
 For each kind of fault, the frames that are found whole and right must be at least as many as tshark's in either
-mode, and none may be wrong. What is right is what the capture without faults says.
+mode, and none may be wrong. A frame is right if it is a frame of the capture without faults.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Captures of strangers' clients, kept as files, and conversations made to mislead: by both trackers alike."""
+"""Captures of other people's clients, kept as files, and misleading conversations: both trackers give the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What messages name."""
+"""The topics, transactional ids and producer ids that messages name."""
 
 from __future__ import annotations
 

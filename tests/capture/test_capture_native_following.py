@@ -1,4 +1,4 @@
-"""The native engine gives what the timeline of a producer needs, and what it needs of that alone."""
+"""The native engine gives the exchanges that the timeline of a producer needs, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captures of what brokers send alone, by both trackers alike."""
+"""Captures with the brokers' direction only: both trackers give the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What output may contain: a second implementation, independent of `kafkawire.cli.formatting` does."""
+"""The characters that output may contain: a second implementation, independent of `kafkawire.cli.formatting`."""
 
 from __future__ import annotations
 

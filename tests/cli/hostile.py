@@ -1,4 +1,4 @@
-"""What strangers may call things, how it may be shown, and what must never come out."""
+"""Hostile names, the forms in which output may show them, and characters that no output may contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command line did: `Run` is the type of the fixture `run`."""
+"""`Run`, the type of the fixture `run`: exit code and output of a command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kafka-transactions.sh prints and does, to hold `kafkawire txn` against."""
+"""Output and effects of kafka-transactions.sh, with which `kafkawire txn` is compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`explain --bootstrap-server`: the same rows as of the leader's own log directory."""
+"""`explain --bootstrap-server`: its rows are those that `explain` gives for the leader's own log directory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Every command that live answers print is run as it stands, over real brokers that differ: a dynamic quorum with
-raised timeouts, a paused broker, a dead one, and a principal with a password behind an authorizer."""
+raised timeouts, a paused broker, a dead one, and a principal with a password on a broker that has an authorizer."""
 
 from __future__ import annotations
 

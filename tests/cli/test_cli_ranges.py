@@ -1,4 +1,4 @@
-"""Half-open ranges of offsets and of times, as options give them."""
+"""Half-open ranges of offsets and of times, as options state them."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 - a group's only offsets are in the transaction of a dead producer (redpanda#6423): `test_group_that_never_committed`
 - the same, two partitions, one of them committed before:
   `test_group_whose_offsets_are_in_the_transaction_of_a_dead_producer`
-- nine ids linger, producers dead, an hour's timeout (FLINK-23854): `test_nine_ids_that_linger`
+- transactions of nine ids stay open, producers dead, an hour's timeout (FLINK-23854): `test_nine_ids_that_linger`
 - `__consumer_offsets` is not compacted (sentry self-hosted#3389): `test_partition_of_offsets_that_grows`
 - a time index after kill -9 (strimzi#878, #441): `test_time_index_after_a_kill`
 - one bit of an open transaction's only batch (KAFKA-9144, strimzi#4844): `test_open_transaction_that_is_damaged`

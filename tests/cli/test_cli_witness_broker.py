@@ -1,4 +1,5 @@
-"""`witness --bootstrap-server` on a real broker: what was planted is named, as of the broker's own log directory."""
+"""`witness --bootstrap-server` on a real broker: it names the planted faults, as it does for the broker's own log
+directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way that was seen to make a transaction hang on a real broker, and every way to look like it."""
+"""Setups in which a transaction hangs on a real broker, or only seems to: all that were seen."""
 
 from __future__ import annotations
 

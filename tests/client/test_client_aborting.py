@@ -1,4 +1,4 @@
-"""Verify, send, verify: everything that can be otherwise than it was, before the marker and after it."""
+"""The steps of an abort (verify, send, verify), and everything that can change before the marker and after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks of brokers by what they wrote: told by the audit of a live cluster."""
+"""Clocks of brokers, which the audit of a live cluster compares by the times that brokers wrote."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Three real brokers: whatever hangs, or looks like it, is called what it is; a hang is ended; brokers that restart
-while they are watched, and brokers that go."""
+"""Three real brokers: the verdict on each transaction that hangs or seems to is right, and one that hangs can be ended;
+brokers restart or stop while they are watched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polls as tests make them up."""
+"""Polls of a watch with invented results, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs that break exactly one rule, in worlds that are sound else.
+"""Logs that break exactly one rule, in worlds that are otherwise sound.
 
 case = CASES[0]
 case.write(tmp_path)                 # two brokers' log directories

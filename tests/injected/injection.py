@@ -1,4 +1,4 @@
-"""`Injection`: one way to break one check, in a world that is sound but for it."""
+"""`Injection`: one way to break one check, in a world that is otherwise sound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of every kind, mutated: what must hold of the rows of each, and a run of any length.
+"""Mutated files of every kind, the properties of their rows, and a program that checks these for any number of mutants.
 
     python -m tests.logdir.fuzzing 50000 [SEED]
 

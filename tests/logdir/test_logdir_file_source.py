@@ -1,4 +1,4 @@
-"""Files in windows."""
+"""`FileSource`: the bytes of a file, read in windows."""
 
 from __future__ import annotations
 

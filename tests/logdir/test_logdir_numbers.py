@@ -1,4 +1,4 @@
-"""Numbers in files and in names that no broker writes: they cost what they stand in, and nothing else."""
+"""Numbers that no broker writes, in files and in names: only the entry or file that contains them is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where reading begins, by names of files and by indexes."""
+"""The position at which reading begins, by names of files and by indexes."""
 
 from __future__ import annotations
 

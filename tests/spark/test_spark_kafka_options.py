@@ -1,5 +1,5 @@
-"""A query of Spark's own Kafka source with another `format`: its options are taken, or named in a warning; a stream's
-progress has offsets, as there."""
+"""A query of Spark's own Kafka source with another `format`: its options are taken, or named in a warning; the progress
+of a stream has offsets, as that of Spark's Kafka source has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stream of `kafka_segment` waits for, it names once."""
+"""A stream of `kafka_segment` names each thing that it waits for once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Streams of logs that a broker works on between micro-batches, and between the plan of one and its tasks: delivered is
-what a consumer has, once each."""
+"""Streams of logs that a broker works on between micro-batches, and between the plan of one and its tasks: each record
+that a consumer gets is delivered once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Groups under KIP-848 in the mock broker: one owner a partition at any time, and everybody gets to the target."""
+"""Groups under KIP-848 in the mock broker: each partition has one owner at any time, and every member reaches its
+target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tools.recordings.clusters: what the copies and the truth of a cluster are made with."""
+"""tools.recordings.clusters: the functions that make the copies and the truth of a cluster."""
 
 from __future__ import annotations
 

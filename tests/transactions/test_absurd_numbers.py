@@ -1,4 +1,5 @@
-"""Absurd numbers in one broker's files: only the content of that file is lost, and all brokers are audited."""
+"""Numbers in a broker's files that no broker writes: only the content of that file is lost, and all brokers are
+audited."""
 
 from __future__ import annotations
 

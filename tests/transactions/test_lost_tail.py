@@ -1,4 +1,4 @@
-"""What shows that a log went on behind its last batch: its end is then damage, and what a snapshot has open is open."""
+"""Evidence that a log went on after its last batch: its end is then damage, and what a snapshot has open is open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of logs as people paste them -> what they mean, and whom they are about."""
+"""Lines of logs as people paste them -> their meaning, and the group, id or partition that they are about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Hostile bytes in columns: claims cost nothing, bad values leave others alone, and errors are those of `decode`."""
+"""Hostile bytes in columns: large lengths cost no memory, bad values do not affect others, and errors are those of
+`decode`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native engine by itself: what it holds, what it lets go, and what goes through it."""
+"""The native engine by itself: the references that it holds and releases, and the values that it passes on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`read` and `write`: every function against the interpreter, which executes the same op, on values and on bytes.
 
 These functions do not describe what is wrong: where the interpreter refuses, a reader must raise one of `FAILURES` or
-end behind the buffer, a writer raise one of its own.
+end after the buffer, and a writer raises one of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What producers were told of their transactions, against the markers in the logs."""
+"""Answers to producers about their transactions, compared with the markers in the logs."""
 
 from __future__ import annotations
 

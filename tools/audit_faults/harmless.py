@@ -1,4 +1,5 @@
-"""The faults that the audit need not name, as data: why they mislead no reader, their patterns, and which of these."""
+"""The faults that the audit need not name, as data: the reason why they mislead no reader, patterns of the faults, and
+a condition."""
 
 from __future__ import annotations
 

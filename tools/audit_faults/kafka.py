@@ -1,4 +1,4 @@
-"""What Kafka's own classes refuse of the changed files."""
+"""The changed files, read by Kafka's own classes: which of them these refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The structures that rules read, as rows of fields: files -> rows, and back with mended checksums."""
+"""The structures that rules read, as rows of fields: files -> rows, and rows -> files with right checksums."""
 
 from __future__ import annotations
 

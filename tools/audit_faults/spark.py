@@ -1,4 +1,4 @@
-"""The same faults through Spark: each in directories of a cluster of its own, many in one job."""
+"""The faults, audited on Spark: each in the directories of a cluster of its own, many clusters in one job."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
     python -m tools.bench.command_gates --old PATH --write   # beside another checkout, and into docs/performance.md
 
 TLS is decrypted at a steady rate: the difference of two lengths of one connection, by the difference of the processor
-times. What two cores gain is computed from the processor time of the thread that reads and of those that it shares the
-work with, since the clock of a busy machine says nothing: as long as the first one takes, and half of the others.
+times. The gain of two cores is computed from processor times, since the clock of a busy machine shows nothing: the time
+of the reading thread, plus half the time of the threads that it shares the work with.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m tools.bench.fleet_plan`: what the plan of an audit or of a lake costs, by generated listings.
+"""`python -m tools.bench.fleet_plan`: the cost of planning an audit or a lake, measured with generated listings.
 
 Prints rows for the table of docs/spark.md. Workers list folders and read brokers' small files; the driver takes rows of
 these. A store answers at once.

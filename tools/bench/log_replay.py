@@ -5,10 +5,11 @@
     python -m tools.bench.log_replay --write                # the section of docs/performance.md
     python -m tools.bench.log_replay --coordinators 500000 5000000   # transactions, without and with their coordinators
 
-Nanoseconds of CPU a batch, of one process: headers with their checksums; headers to the columns that are replayed; the
-replay of these; the audit whole. A transaction is a batch of data and its marker; the producers take turns. Of columns
-of producers in any order, with records and times as they come: their form as bytes, and back. With coordinators a
-transaction has three records of `__transaction_state` more, in batches of their own. Equal arguments give equal bytes.
+The unit is nanoseconds of CPU for a batch, in one process. Measured are the reading of headers with their checksums,
+the step from headers to the columns that are replayed, the replay of these columns, and the whole audit. A transaction
+is a batch of data and its marker; the producers take turns. Packing of columns to bytes, and back, is measured for
+producers in random order, with random numbers of records and times. With coordinators, each transaction has three
+records of `__transaction_state`, in batches of their own. Equal arguments give equal bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The most memory that `kafkawire dump` and `capture` hold at once: the whole process, as the kernel counted it."""
+"""The most memory that the processes of `kafkawire dump` and `capture` hold at once, as the kernel counts it."""
 
 from __future__ import annotations
 

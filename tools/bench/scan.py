@@ -1,10 +1,10 @@
 """`python -m tools.bench.scan`: a live topic as Arrow, beside confluent-kafka-python that fills a pyarrow table.
 
 One real broker, the same topic for all, uncompressed and lz4. Each contestant is a process of its own, and they take
-turns. The clock's time counts, from the first request to the last row, without imports and connections to come: what is
-measured is how long one waits. "The bytes alone" fetches the same batches through one socket and reads nothing but
-their last offset: what broker and loopback give at most, to one connection that asks again when an answer has come.
-`--write` writes the section of docs/performance.md.
+turns. The measure is the clock's time from the first request to the last row; imports and the first connections do not
+count. "The bytes alone" fetches the same batches through one socket and reads only their last offset. It shows the most
+that broker and loopback give to one connection that sends each request after the previous answer. `--write` writes the
+section of docs/performance.md.
 """
 
 from __future__ import annotations

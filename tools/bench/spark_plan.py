@@ -1,4 +1,5 @@
-"""`python -m tools.bench.spark_plan`: what planning a batch of `kafka_segment` costs a driver, by generated listings.
+"""`python -m tools.bench.spark_plan`: the cost for a driver to plan a batch of `kafka_segment`, measured with generated
+listings.
 
 Prints rows for the table of docs/spark.md. Each fleet is planned in a process of its own, whose memory is measured; a
 store answers at once, with as many keys as the fleet has.

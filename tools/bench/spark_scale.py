@@ -1,7 +1,7 @@
 """How far the audit on Spark goes, on generated directories.
 
     python -m tools.bench.spark_scale partition 4000000          # one partition, a driver of 1 GB, one core and two
-    python -m tools.bench.spark_scale partitions 2000            # as many, of 2,000 transactions each, likewise
+    python -m tools.bench.spark_scale partitions 2000            # 2,000 partitions of 2,000 transactions, same driver
     python -m tools.bench.spark_scale planning 60 1200           # replicas of 500 empty files each
     python -m tools.bench.spark_scale judging 20000              # transactions of one id, one a second and a hundred
     python -m tools.bench.spark_scale gates                      # all four, in the sizes that are promised

@@ -1,4 +1,4 @@
-"""What each command takes before it has read anything: its processor time on the smallest input, beside `--version`.
+"""The processor time that each command takes on the smallest input, beside that of `--version`.
 
     python -m tools.bench.starts            # prints the table
     python -m tools.bench.starts --write    # and writes it into docs/performance.md

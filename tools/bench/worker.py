@@ -2,8 +2,8 @@
 
 `python -m tools.bench.worker REPLIES JOB key=value...`: prepares the job, writes `ready CHECK` (a digest of its result)
 or `absent REASON` to the file REPLIES, then answers each line of standard input: a number runs the job that many times
-and gives the CPU time of the thread and of the process in nanoseconds; `memory` what a result keeps and takes. The Java
-contestants use the same protocol (`java/`).
+and gives the CPU time of the thread and of the process in nanoseconds; `memory` gives the bytes that a result keeps,
+and the most that making it takes. The Java contestants use the same protocol (`java/`).
 """
 
 from __future__ import annotations

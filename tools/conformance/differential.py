@@ -1,4 +1,4 @@
-"""Both ways: what Java writes we read and write again, and what we write Java reads and writes again."""
+"""Round trips in both directions: we read what Java writes and write it again, and Java does so with what we write."""
 
 from __future__ import annotations
 

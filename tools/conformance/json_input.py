@@ -1,4 +1,4 @@
-"""JSON as input: what Kafka's converters read, we read, to the same bytes; and what they refuse, we refuse."""
+"""JSON as input: our reader turns what Kafka's converters read into the same bytes, and refuses what they refuse."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A fuzzer's bytes <-> the input that they mean, and <-> the line of text that stores it in the corpus and in findings.
 
 - a message: `FetchRequest 12 00ff...`. The bytes begin with the index of its version, so that a fuzzer's mutations
-  wander from message to message; in text it is the name, which stays when messages are added
-- parts: `00ff - 01`. In bytes each is after its length, and the last ends where the bytes end
+  reach other messages; in text it is the name, which stays when messages are added
+- parts: `00ff - 01`. In the bytes each part follows its length, and the last ends where the bytes end
 - text: a JSON string, a character a byte
 """
 

@@ -3,7 +3,7 @@
 `eligible` (min.insync.replicas=2): a follower that leaves becomes eligible, and leads again when the leader has gone.
 `unclean`: its leader dies with records (acks=1) that the follower has not, and the follower is elected nonetheless.
 `node-1/` has the log of the leader that died, `node-2/` that of its successor, both with `__cluster_metadata`;
-`truth.json` says what was done.
+`truth.json` lists the steps.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What `read_committed_workload` does to a broker, and more: transactions over many segments, markers at their borders,
-data that compaction left of an aborted one, records that are sent again, and logs that an unclean election cut.
+"""The workload of `isolation_levels`: that of `read_committed_workload`, transactions over many segments, markers at
+the borders of segments, data that compaction left of an aborted transaction, records that are sent again, and logs that
+an unclean election truncated.
 """
 
 from __future__ import annotations

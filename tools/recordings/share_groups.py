@@ -1,4 +1,5 @@
-"""Share groups of real brokers, with what became of each record: planted, and told by Kafka's Java share consumer.
+"""Share groups of real brokers, with the fate of each record: forced by the recording, and reported by Kafka's Java
+share consumer.
 
 `node-1/` and `node-2/` are log directories, copied while a consumer holds records; `truth.json` has the deliveries.
 `orders` has records of each fate, in the group `workers` (no dead-letter topic) and in `auditors` (one, from 4.4 on);

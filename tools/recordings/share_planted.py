@@ -1,7 +1,7 @@
-"""What goes wrong around share groups, on real brokers of 4.4.0: a second copy in a dead-letter topic, a state in a
+"""Faults around share groups, on real brokers of 4.4.0: a second copy in a dead-letter topic, a state in a
 topic that is gone, brokers that are killed while they coordinate, offsets that an administrator sets back, records of
-the state that are removed. `explain` is held against what consumers were given, and `audit` has to name the two faults
-only.
+the state that are removed. `explain` is compared with what consumers were given, and `audit` has to name only the first
+two faults.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""examples/kafka-logs: log directories of brokers in which transactions hang, live, and have ended."""
+"""examples/kafka-logs: log directories of brokers in which transactions hang, are in progress, or have ended."""
 
 from __future__ import annotations
 

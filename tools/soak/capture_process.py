@@ -1,4 +1,4 @@
-"""tcpdump, `kafkawire capture --follow` on what it writes, and what that has read.
+"""tcpdump, `kafkawire capture --follow` on the file that it writes, and the exchanges that this command has read.
 
 Blocks that have been read are freed on the disk, while the file keeps growing.
 """

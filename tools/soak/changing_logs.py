@@ -3,13 +3,14 @@
 Between every two micro-batches something happens to the logs, chosen by the seed: records, transactions, a roll, the
 cleaner, retention, DeleteRecords, another leader, a leader that is lost with what its follower did not have (an unclean
 election, and truncation), a topic that is deleted and created again, a reassignment. A trigger may be computed twice,
-by a stream that is started anew from its checkpoint, as after a driver was killed; and a task twice, as after an
-executor was. With a format (parquet, delta, iceberg), the stream is a query of Spark's into a table, and its driver and
+by a stream that restarts from its checkpoint, as after a driver was killed. A task may run twice, as after an executor
+was killed. With a format (parquet, delta, iceberg), the stream is a query of Spark's into a table, and its driver and
 executors are killed (`killed_query`).
 
-Delivered has to be what a real consumer has, once each: librdkafka, with the check of leader epochs that Kafka's own
-consumer makes. It reads before and after each micro-batch, as brokers work at any time: each record of the later
-reading has been delivered, and nothing that the earlier one did not have.
+The stream has to deliver each record that a real consumer gets, exactly once. The consumer is librdkafka, with the
+check of leader epochs that Kafka's own consumer makes. It reads before and after each micro-batch, since brokers work
+at any time: the stream has delivered every record of the later reading, and no record that is missing in the earlier
+one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Transactions that hang, made as producers before KIP-890 made them; reported, aborted, and reported as ended."""
+"""Transactions that hang as those of producers before KIP-890 did: each is made, reported, aborted, and reported as
+ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactional producers, one thread each, that know what they wrote, ended and sent.
+"""Transactional producers, one thread each, which count what they wrote, ended and sent.
 
 A record's key is its number: no two records of a run have the same. Its delivery report (partition and
 offset) is kept, so that a reader of the log can be compared with it record by record.

@@ -1,4 +1,4 @@
-"""The Spark stream over the log directory of one broker (`job`), and what it has read beside what was written."""
+"""The Spark stream over the log directory of one broker (`stream_job`), and its rows compared with what was written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What an installed kafkawire must do. Runs in its environment, with nothing of this repository but this file.
+"""Checks of an installed kafkawire. This file runs in the environment of the install, without the rest of the
+repository.
 
     python -I smoke.py native|python [FOLDER]
 

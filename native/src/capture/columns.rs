@@ -1,5 +1,5 @@
-//! Exchanges as columns, in buffers as Arrow has them: an element an exchange. `kafkawire.capture.exchange_arrays` makes
-//! arrays of them. What only Python can write it gives as text.
+//! Exchanges as columns: Arrow buffers with one element for each exchange. `kafkawire.capture.exchange_arrays` makes
+//! arrays of them, and gives the values that only Python can write as text.
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;

@@ -1,5 +1,5 @@
-//! What all connections of a capture share: the order of exchanges, the options, and the way to Python, which decodes
-//! what is not plain (`kafkawire.capture.native_tracker`).
+//! What all connections of a capture share: the order of exchanges, the options, and calls into Python, which decodes
+//! the exchanges that this engine does not (`kafkawire.capture.native_tracker`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

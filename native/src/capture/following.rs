@@ -1,5 +1,5 @@
-//! Which exchanges the timeline of a producer needs, by the rules of `kafkawire.capture.timeline`: those of its requests,
-//! whose ids are learned as they come, and those whose responses name topics.
+//! Which exchanges the timeline of a producer needs, by the rules of `kafkawire.capture.timeline`: its own requests,
+//! whose ids are learned as they arrive, and responses that name topics.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,6 +1,6 @@
-//! The connections of a capture: packets in, exchanges in order out, as `kafkawire.capture.tracker` gives them. A
-//! connection stays here from its first packet to its last. Python parses packets that are not plain, decrypts TLS,
-//! decodes frames that are refused here, and searches frames where no boundary is known (`context`).
+//! The connections of a capture: packets -> exchanges in order, as `kafkawire.capture.tracker` gives them. A connection
+//! is held here from its first packet to its last. Python parses packets of other kinds than `segment` reads, decrypts
+//! TLS, decodes frames that are refused here, and searches frames where no boundary is known (`context`).
 
 mod clock;
 mod columns;
@@ -371,7 +371,7 @@ impl Tracker {
         PyList::new(py, self.ready.drain(..))
     }
 
-    /// The packets of a classic pcap from `at` on, as long as they are plain. Gives the place behind them, how many they
+    /// The packets of a classic pcap from `at` on, as long as they are plain. Gives the place after them, how many they
     /// are, and the seconds of the last ones (`recent`). `number`: of the packet before.
     fn run(
         &mut self,
@@ -397,7 +397,7 @@ impl Tracker {
         Ok((at, count, recent.into()))
     }
 
-    /// The packets of a pcapng from `at` on, as long as they are plain. Gives the place behind them, and how many they are.
+    /// The packets of a pcapng from `at` on, as long as they are plain. Gives the place after them, and their number.
     fn run_blocks(
         &mut self,
         py: Python<'_>,

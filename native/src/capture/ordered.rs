@@ -1,4 +1,4 @@
-//! A map that remembers the order in which its keys came.
+//! A map that keeps the order in which its keys were inserted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;

@@ -1,4 +1,5 @@
-//! The packets of a classic pcap, as `kafkawire.capture.packets` reads them, where nothing about them is doubtful.
+//! The packets of a classic pcap, as `kafkawire.capture.packets` reads them. Packets with any irregularity are left to
+//! it.
 
 use std::collections::VecDeque;
 

@@ -1,10 +1,11 @@
-//! The packets of a pcapng, as `kafkawire.capture.pcapng` reads them, where they are enhanced packet blocks without any
-//! doubt. All other blocks are left to it.
+//! The packets of a pcapng, as `kafkawire.capture.pcapng` reads them: well-formed enhanced packet blocks only. All
+//! other blocks are left to it.
 
 use super::pcap::Packet;
 
 const ENHANCED_PACKET: u32 = 6;
-/// A block's type and length, then the numbers before a packet's bytes: interface, time, bytes kept, bytes of the packet.
+/// A block's type and length, then the numbers before a packet's bytes: interface, time, bytes kept, bytes of the
+/// packet.
 const HEAD: usize = 8;
 const NUMBERS: usize = 20;
 /// As in `kafkawire.capture.pcapng`.

@@ -1,4 +1,4 @@
-//! What becomes of exchanges that are in order: lines, columns, counts, or rows of Python.
+//! The output of exchanges that are in order: lines, columns, counts, or rows of Python.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -1,5 +1,5 @@
-//! Packets to TCP segments, as `kafkawire.capture.network.parse` reads them: plain ones only. Fragments, tunnels, IPv6
-//! with further headers, and what is malformed are left to it.
+//! Packets -> TCP segments, as `kafkawire.capture.network.parse` reads them. Fragments, tunnels, IPv6 extension headers
+//! and malformed packets are left to it.
 
 use std::hash::{Hash, Hasher};
 

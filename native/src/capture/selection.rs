@@ -25,7 +25,7 @@ pub struct Selection {
     producer_ids: HashSet<i64>,
     /// Criteria that no exchange matches which was read here: texts that are not UTF-8.
     never: bool,
-    /// The ids of `topics`, as far as responses have told them.
+    /// The ids of `topics`, as far as responses have named them.
     pub topic_ids: HashSet<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! Exchanges as spans, as `kafkawire.capture.otlp` makes them of exchanges that are not plain.
+//! Exchanges as spans of OTLP. `kafkawire.capture.otlp` makes the same spans of the exchanges that Python decodes.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -198,7 +198,7 @@ impl Spans {
     }
 }
 
-/// A topic is its name, or the text of an id whose name no response told.
+/// A topic is its name, or the text of an id for which no response gave a name.
 #[derive(PartialEq)]
 struct Topic {
     by_id: bool,

@@ -1,5 +1,5 @@
-//! The TLS layer of a connection, which is Python's (`kafkawire.capture.tls`), but for the records of a direction while
-//! its keys are known and data follows data (`tls_records`).
+//! The TLS layer of a connection. Python (`kafkawire.capture.tls`) reads it, except for runs of application data in a
+//! direction whose keys are known (`tls_records`).
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

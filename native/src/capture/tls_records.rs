@@ -1,5 +1,5 @@
-//! The records of one direction of a TLS connection whose keys are known: those with application data, one after the
-//! other, as `kafkawire.capture.tls` decrypts them. Whatever else comes is refused, and Python goes on with it.
+//! The records of application data in one direction of a TLS connection whose keys are known, decrypted as
+//! `kafkawire.capture.tls` decrypts them. Any other record is refused, and Python continues with it.
 
 use std::collections::VecDeque;
 

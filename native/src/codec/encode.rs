@@ -128,7 +128,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
             self.uvarint(*tag as usize)?;
             self.sized(|encoder| encoder.value(op, field))?;
         }
-        // The tags of a schema count from 0 without gaps, so the unknown ones come behind them.
+        // The tags of a schema count from 0 without gaps, so the unknown ones come after them.
         let mut last = -1;
         for field in unknown.iter() {
             last = self.unknown(layout, &field, last)?;
@@ -136,7 +136,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
         Ok(())
     }
 
-    /// Writes an unknown tagged field behind the tag `last`, and returns its own.
+    /// Writes an unknown tagged field after the tag `last`, and returns its own.
     fn unknown(&mut self, layout: &Layout, value: &Object<'py>, last: i64) -> Result<i64, Stop> {
         let fields = self.program.shared.tagged_field.fields(value).ok_or(Stop)?;
         let tag = field(fields, 0)?;
@@ -318,7 +318,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
         })?
     }
 
-    /// Bytes behind their length.
+    /// Bytes after their length.
     fn octets(&mut self, value: &Object<'py>, length: impl FnOnce(&mut Self, usize) -> Written) -> Written {
         if let Ok(data) = value.cast::<PyBytes>() {
             let data = data.as_bytes();

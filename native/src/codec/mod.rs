@@ -1,4 +1,4 @@
-//! Messages <-> Python objects: executes the layouts of a message, whose table is handed over once.
+//! Messages <-> Python objects: executes the layouts of a message, whose table Python passes in once.
 
 mod decode;
 mod encode;
@@ -222,7 +222,7 @@ impl Codec {
         Ok(found.map(|(message, _)| message))
     }
 
-    /// The message at `offset` and the offset behind it; None for what the interpreter must explain.
+    /// The message at `offset` and the offset after it; None for what the interpreter must explain.
     #[pyo3(signature = (data, version, offset, strict, copy, /))]
     fn decode_from<'py>(
         &self,

@@ -1,8 +1,8 @@
 //! Columns that are written row by row, as Arrow holds them.
 //!
-//! A column may lag behind the rows of its space: rows that have nothing (a tagged field that is not there, what lies
-//! in a null struct, a value that was refused) get their entry when the next one is put, or at the end. Memory grows
-//! with the bytes that were read, never with what they claim.
+//! A column may have fewer entries than its space has rows. Rows without a value (an absent tagged field, a field of a
+//! null struct, a refused value) get their entry when the next value is put, or at the end. Memory grows with the bytes
+//! that were read, never with the lengths that they claim.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Columns: many values of one message at once, as `kafkawire.wire.columns` asks for them. Safe code, and the GIL is
-//! released while it runs; what goes out are NumPy arrays that own what was written.
+//! Columns: many values of one message at once, as `kafkawire.wire.columns` asks for them. The code is safe, and the
+//! GIL is released while it runs. The results are NumPy arrays that own their buffers.
 
 mod column;
 mod numbers;

@@ -117,7 +117,7 @@ impl Numbers {
         each!(self, |column, _read| column.values.reserve_exact(more))
     }
 
-    /// The values `offset` bytes behind each of these positions in the data.
+    /// The values `offset` bytes after each of these positions in the data.
     fn gather(&mut self, data: &[u8], positions: &[u32], offset: usize) {
         fn value<const N: usize>(data: &[u8], at: usize) -> Option<&[u8; N]> {
             data.get(at..)?.first_chunk()
@@ -129,7 +129,7 @@ impl Numbers {
         })
     }
 
-    /// All values in `raw`, behind those that are there.
+    /// All values in `raw`, after those that are there.
     #[inline]
     pub fn append(&mut self, raw: &[u8]) {
         fn all<'a, const N: usize, T>(raw: &'a [u8], read: impl Fn([u8; N]) -> T + 'a) -> impl Iterator<Item = T> + 'a {

@@ -2,7 +2,7 @@
 //!
 //! - It refuses more than objects do: tagged fields that do not ascend. What it refuses is decoded object by object.
 //! - It keeps no budget: layouts that need one are not planned (`kafkawire.wire.columns.decoding`).
-//! - A value that is refused leaves nothing behind: what was put for it is taken back.
+//! - A value that is refused leaves no entry: what was put for it is removed.
 //! - Fields that were not requested are read but not kept: values are checked in whole.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What coordinators decided (`kafkawire.transactions.coordinator.decisions` is the reference).
+//! The transactions that coordinators decided (`kafkawire.transactions.coordinator.decisions` is the reference).
 
 use std::collections::{BinaryHeap, HashMap};
 

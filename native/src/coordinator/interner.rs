@@ -1,4 +1,4 @@
-//! Byte strings and a number for each, in the order in which they came.
+//! Byte strings, each with a number, in the order of their first occurrence.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;

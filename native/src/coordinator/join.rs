@@ -1,4 +1,4 @@
-//! Keys that are found once in a table.
+//! A join of two columns by keys: for each key the place of its only match in the other column.
 
 /// As an index: no key is equal; several are.
 pub const ABSENT: i32 = -1;

@@ -1,6 +1,6 @@
 //! Partitions of `__transaction_state`: their records as rows, and what follows from them in the order of the log.
-//! `kafkawire.transactions.auditing.id_history` has the same as plain Python, which is the reference: it judges what is not
-//! plainly right here, reads what is refused here, and does all where this engine is absent.
+//! `kafkawire.transactions.auditing.id_history` is the reference in Python. It judges the steps that this engine does
+//! not find right, reads the records that this engine refuses, and does all of it where this engine is absent.
 
 mod decisions;
 mod interner;

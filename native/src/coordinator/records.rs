@@ -1,5 +1,5 @@
-//! Batches of `__transaction_state` -> rows. Only what `TransactionLogKey` and `TransactionLogValue` hold, down to the
-//! last byte, is taken; a batch with anything else is refused, and the reference reads it.
+//! Batches of `__transaction_state` -> rows. A batch is taken only if each key is exactly a `TransactionLogKey` and
+//! each value a `TransactionLogValue`. Any other batch is refused, and the reference reads it.
 
 use super::interner::Interner;
 use super::row::Row;

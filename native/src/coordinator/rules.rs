@@ -1,4 +1,4 @@
-//! The rules of `checks/coordinator_records.py`, as far as it takes to find that a step plainly keeps all of them.
+//! The rules of `checks/coordinator_records.py`, reduced to one question: does a step keep all of them for certain?
 
 use super::row::Row;
 use super::NULL;

@@ -15,7 +15,7 @@ pub fn version(frame: &[u8]) -> Option<i16> {
     Some(i16::from_be_bytes(*frame.get(2..)?.first_chunk()?))
 }
 
-/// A request's header behind api key and version. Refused: version 0, and client ids that are not UTF-8.
+/// A request's header after api key and version. Refused: version 0, and client ids that are not UTF-8.
 pub fn request(frame: &[u8], header: u8) -> Read<Request<'_>> {
     if header == 0 {
         return Err(Refused);

@@ -1,5 +1,5 @@
-//! What is inside of bytes: which values it depends on, and where in a message's JSON it is put, by the rules of
-//! `kafkawire.records.inside_bytes`. Python decodes it.
+//! The content of fields with bytes: which values it depends on, and where in a message's JSON it is put, by the rules
+//! of `kafkawire.records.inside_bytes`. Python decodes it.
 
 /// What a field is for that: 0 nothing, a group's protocol type, its assignor, or bytes (from here on).
 const PROTOCOL_TYPE: u8 = 1;
@@ -7,7 +7,7 @@ const ASSIGNOR: u8 = 2;
 
 /// Bytes with something inside.
 pub struct InsideValue {
-    /// Where in the JSON what is inside is put: behind the last field of the object with the bytes.
+    /// Where in the JSON what is inside is put: after the last field of the object with the bytes.
     pub at: usize,
     pub role: u8,
     /// Number of the field.

@@ -1,5 +1,5 @@
-//! Messages as JSON text, straight from their bytes: what `msgspec.json.encode` writes of `to_json`, without making the
-//! message. Values that only Python can write are refused; `kafkawire.wire.json_text` handles them.
+//! Messages as JSON text, straight from their bytes: the text that `msgspec.json.encode` writes of `to_json`, without
+//! the objects of the message. Values that only Python can write are refused; `kafkawire.wire.json_text` handles them.
 
 mod frame;
 pub mod inside;
@@ -32,7 +32,7 @@ struct TextPlan {
 impl TextPlan {
     /// `fields`: of each class, names and whether they are counted; `defaults`: of each layout, the JSON of its tagged
     /// fields' defaults; `roles`: see `inside`. None where a field that is counted is no int16, tables do not fit
-    /// together, or what lies behind the bytes of a field may have to be moved.
+    /// together, or what lies after the bytes of a field may have to be moved.
     fn new(
         layouts: &[Layout],
         fields: &[Vec<(String, bool)>],

@@ -134,7 +134,7 @@ impl Batch {
     }
 }
 
-/// The sequence number `count` behind `last`, which is -1 or more.
+/// The sequence number `count` after `last`, which is -1 or more.
 pub fn sequence_after(last: i32, count: i64) -> i32 {
     (i64::from(last).wrapping_add(count) & SEQUENCE_MASK) as i32
 }

@@ -1,5 +1,5 @@
-//! The state machine of a partition's log. `kafkawire.transactions` has the same as plain Python, which is the
-//! reference: it judges what a rule here does not find kept, and all where this engine is absent.
+//! The state machine of a partition's log. `kafkawire.transactions` is the reference in Python. It judges the batches
+//! for which a rule here does not hold, and all batches where this engine is absent.
 
 mod batches;
 mod digests;

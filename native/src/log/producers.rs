@@ -72,7 +72,7 @@ pub struct Ending {
     pub first_timestamp: i64,
     pub last_timestamp: i64,
     pub batches: i64,
-    /// The first offset of the earliest transaction of another producer that is open, or the offset behind the marker.
+    /// The first offset of the earliest transaction of another producer that is open, or the offset after the marker.
     pub last_stable_offset: i64,
 }
 
@@ -209,7 +209,7 @@ impl Producers {
         }
     }
 
-    /// The broker's clock on or behind the last batches of the producers that wait for it.
+    /// The broker's clock on or after the last batches of the producers that wait for it.
     fn stamp(&mut self, stamp: i64) {
         let mut waiting = std::mem::take(&mut self.unstamped);
         for &place in &waiting {

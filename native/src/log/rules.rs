@@ -1,5 +1,5 @@
-//! The rules of producers, each as far as it is kept: `kafkawire.transactions.log.batch_rules` is the reference, and
-//! says what is wrong where one is broken.
+//! The rules of producers, each as a test whether a batch keeps it. `kafkawire.transactions.log.batch_rules` is the
+//! reference, and describes what breaks a rule.
 
 use super::batches::{Batch, EMPTY};
 use super::producer::Producer;

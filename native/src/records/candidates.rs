@@ -1,4 +1,4 @@
-//! Where in a range of bytes a batch could begin, by sane values in its header (`kafkawire.records.candidates`).
+//! Where in a range of bytes a batch could begin, by plausible values in its header (`kafkawire.records.candidates`).
 
 use super::header::{self, Header};
 
@@ -15,7 +15,7 @@ const SHORTEST: usize = 26;
 /// Positions below `count` at which a header of sane values begins, and the sizes of their batches. `left` bytes there
 /// are from the window's beginning on, and no batch is longer than `longest`.
 pub fn candidates(window: &[u8], count: usize, left: usize, longest: usize) -> Vec<(usize, usize)> {
-    // Zeros behind the end: a message of magic 0 can be shorter than a header of magic 2.
+    // Zeros after the end: a message of magic 0 can be shorter than a header of magic 2.
     let count = count.min(window.len());
     let whole = count.min(window.len().saturating_sub(header::SIZE - 1));
     let mut found = Vec::new();

@@ -152,7 +152,7 @@ impl Decompressor {
         Ok(size)
     }
 
-    /// One block, put behind the `before` bytes that are there; how many there are then. A block states its size first;
+    /// One block, put after the `before` bytes that are there; how many there are then. A block states its size first;
     /// it is believed only as far as its bytes could reach.
     fn raw_snappy(&mut self, block: &[u8], before: usize, limit: usize) -> Read<usize> {
         let size = snap::raw::decompress_len(block).map_err(|_| Refused)?;

@@ -32,7 +32,7 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// The batches that begin before `stop`, one behind the other from the start of `data` on, up to the first that
+    /// The batches that begin before `stop`, one after the other from the start of `data` on, up to the first that
     /// does not lie whole in `data` or that `records.read` would not take for a batch.
     pub fn scan(data: &[u8], stop: usize, check_crc: bool, max_batch_bytes: usize) -> Self {
         let mut found = Headers::default();

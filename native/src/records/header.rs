@@ -1,4 +1,4 @@
-//! The 61 bytes in front of a batch of magic 2 (Kafka's `DefaultRecordBatch`), and walking over batches by them.
+//! The header of a batch of magic 2, 61 bytes (Kafka's `DefaultRecordBatch`), and a walk from header to header.
 
 use crate::cursor::{Read, Refused};
 

@@ -1,5 +1,5 @@
-//! Record batches of magic 2: their headers and records as columns, and records as objects. Safe code; what is not a
-//! batch, or not a record, is not explained here: `kafkawire.records.reader` describes it.
+//! Record batches of magic 2: their headers and records as columns, and records as objects. The code is safe. Bytes
+//! that are no batch or no record are refused without a reason: `kafkawire.records.reader` describes them.
 
 pub mod batch;
 mod candidates;

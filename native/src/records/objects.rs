@@ -26,7 +26,7 @@ impl RecordReader {
         Ok(RecordReader { record: class(record, &RECORD_FIELDS)?, header: class(header, &HEADER_FIELDS)? })
     }
 
-    /// Up to `most` records from position `at` of a batch's (decompressed) records on, and the position behind them;
+    /// Up to `most` records from position `at` of a batch's (decompressed) records on, and the position after them;
     /// fewer where a malformed one follows. `append_time`: the timestamp of all, where the broker stamped them.
     #[allow(clippy::too_many_arguments)]
     fn read<'py>(

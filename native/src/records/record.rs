@@ -1,4 +1,4 @@
-//! One record of a batch: where its parts lie. Accepts what `kafkawire.records.record.read_records` accepts.
+//! One record of a batch: the positions of its parts. Accepts what `kafkawire.records.record.read_records` accepts.
 
 use super::header::Header;
 use super::varint::{varint, varlong};
@@ -85,7 +85,7 @@ impl Record {
     }
 }
 
-/// The length at `at` and the bytes behind it, none of them behind `end`.
+/// The length at `at` and the bytes after it, which end at `end` at the latest.
 #[inline(always)]
 pub fn span(data: &[u8], at: &mut usize, end: usize) -> Read<Span> {
     let length = varint(data, at)?;

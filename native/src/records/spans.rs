@@ -1,4 +1,4 @@
-//! What lies at spans of some bytes, as Arrow columns: a start and a length each; a negative length is null.
+//! The bytes at spans of a buffer, as Arrow columns. A span is a start and a length; a negative length is null.
 
 use base64::engine::{general_purpose::STANDARD, Engine};
 
@@ -7,12 +7,12 @@ use crate::cursor::{Read, Refused};
 /// Offsets and bytes of an Arrow column.
 pub type Gathered = (Vec<i32>, Vec<u8>);
 
-/// The bytes at spans, one behind the other, and where each begins. Null spans are empty.
+/// The bytes at spans, one after the other, and where each begins. Null spans are empty.
 pub fn gather(data: &[u8], starts: &[i64], lengths: &[i32]) -> Read<Gathered> {
     gathered(data, starts, lengths, |length| length, |bytes, span| bytes.extend_from_slice(span))
 }
 
-/// The same of their base64.
+/// The base64 of the bytes at spans, and where each begins.
 pub fn gather_base64(data: &[u8], starts: &[i64], lengths: &[i32]) -> Read<Gathered> {
     let size = |length: i64| (length + 2) / 3 * 4;
     gathered(data, starts, lengths, size, |bytes, span| {

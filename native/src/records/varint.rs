@@ -1,8 +1,8 @@
-//! Zigzag varints, which records are written in (Kafka's `ByteUtils.readVarint`, `readVarlong`).
+//! Zigzag varints, the numbers in records (Kafka's `ByteUtils.readVarint`, `readVarlong`).
 
 use crate::cursor::{Read, Refused};
 
-/// An int of at most 5 bytes at `at`, which moves behind it. Bits that an int cannot hold are dropped, as Java does.
+/// An int of at most 5 bytes at `at`, which moves after it. Bits that an int cannot hold are dropped, as Java does.
 #[inline(always)]
 pub fn varint(data: &[u8], at: &mut usize) -> Read<i32> {
     let first = *data.get(*at).ok_or(Refused)?;
@@ -20,7 +20,7 @@ pub fn varint(data: &[u8], at: &mut usize) -> Read<i32> {
     Ok((number >> 1) as i32 ^ -((number & 1) as i32))
 }
 
-/// A long of at most 10 bytes at `at`, which moves behind it.
+/// A long of at most 10 bytes at `at`, which moves after it.
 #[inline(always)]
 pub fn varlong(data: &[u8], at: &mut usize) -> Read<i64> {
     let first = *data.get(*at).ok_or(Refused)?;

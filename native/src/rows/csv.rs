@@ -1,6 +1,6 @@
-//! Lines of csv, made of the lines of JSON that rows are written as: byte for byte what `kafkawire.cli.output` makes
-//! of the rows themselves. A text is on one line with what is not printable escaped as Python writes it, and guarded
-//! against spreadsheets; a list or an object is its JSON.
+//! Lines of csv, made from rows as lines of JSON: byte for byte what `kafkawire.cli.output` writes for the rows. A text
+//! is on one line: what is not printable is escaped as Python writes it, and what a spreadsheet would run is guarded. A
+//! list or an object is its JSON.
 
 use crate::cursor::{Read, Refused};
 
@@ -35,7 +35,7 @@ impl CsvWriter {
         Ok(())
     }
 
-    /// Appends one line; gives the place behind it.
+    /// Appends one line; gives the place after it.
     fn line(&mut self, data: &[u8], start: usize, out: &mut Vec<u8>) -> Read<usize> {
         self.cells.clear();
         self.cells.resize(self.names.len(), (0, 0));
@@ -128,7 +128,7 @@ fn expect(data: &[u8], at: usize, byte: u8) -> Read<usize> {
     }
 }
 
-/// The place behind the string that begins at `at`.
+/// The place after the string that begins at `at`.
 fn string_end(data: &[u8], at: usize) -> Read<usize> {
     let mut at = expect(data, at, b'"')?;
     loop {
@@ -142,7 +142,7 @@ fn string_end(data: &[u8], at: usize) -> Read<usize> {
     }
 }
 
-/// The place behind the value that begins at `at`.
+/// The place after the value that begins at `at`.
 fn value_end(data: &[u8], mut at: usize) -> Read<usize> {
     match data.get(at).ok_or(Refused)? {
         b'"' => string_end(data, at),
@@ -276,7 +276,7 @@ fn begins_formula(ascii: &[u8]) -> bool {
     is_formula(first.map(|byte| char::from(*byte)))
 }
 
-/// A text with `'` before what a spreadsheet would run: at its beginning, and behind `;`, where some cut cells.
+/// A text with `'` before what a spreadsheet would run: at its beginning, and after `;`, where some cut cells.
 fn guard(text: &str, out: &mut Vec<u8>) {
     let blank = |char: &char| char.is_whitespace();
     if is_formula(text.chars().find(|char| !blank(char))) {

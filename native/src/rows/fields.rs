@@ -136,7 +136,7 @@ pub struct EncodedNames {
     pub commit: Vec<u8>,
     /// Of transactions, by number.
     pub states: Vec<Vec<u8>>,
-    /// Of an ABORT and a COMMIT: what stands before and behind its epoch in the record's JSON.
+    /// Of an ABORT and a COMMIT: what stands before and after its epoch in the record's JSON.
     pub decoded_markers: [(Vec<u8>, Vec<u8>); 2],
 }
 

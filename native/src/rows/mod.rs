@@ -27,7 +27,7 @@ impl LogRows {
     /// Fields in their order; an empty `record` writes batches only. `codecs`, `timestamp_types` (CreateTime,
     /// LogAppendTime), `markers` (ABORT, COMMIT) and `states` of transactions are names as JSON text; `printable` a byte
     /// for each character, None where only what JSON asks for is escaped. `decoded_markers`: where
-    /// records have a field `decoded`, what stands in it of an ABORT and a COMMIT before and behind the epoch.
+    /// records have a field `decoded`, what stands in it of an ABORT and a COMMIT before and after the epoch.
     /// `threads`: how many write lines side by side.
     ///
     /// ValueError: a field that is not known here.

@@ -237,7 +237,7 @@ enum Form {
 /// What the records' rows of one batch have in common, and what stands between.
 struct Template<'a> {
     common: Vec<u8>,
-    /// Where in `common` a piece ends, and the value behind it.
+    /// Where in `common` a piece ends, and the value after it.
     values: Vec<(usize, &'a RecordValue)>,
     payload: bool,
 }

@@ -1,4 +1,4 @@
-"""`Cluster`: brokers with clocks of their own, the true log of each partition, and the metadata of all."""
+"""`Cluster`: brokers with clocks of their own, the true log of each partition, and the metadata of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copy of a history's log directories: which files, and as of which moment each."""
+"""Copies of a history's log directories: which files a copy has, and the moment at which each was copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a copy on its way: files that are missing, renamed or damaged."""
+"""Harms to a copy: files that are missing, renamed or damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`History`: what a cluster did, by seed, to the end of all that ends."""
+"""`History`: what a cluster did, chosen by a seed, up to the end of every transaction that does not hang."""
 
 from __future__ import annotations
 

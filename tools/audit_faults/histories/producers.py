@@ -1,4 +1,4 @@
-"""What producers, coordinators and accidents do: tasks of a timeline."""
+"""Producers, coordinators and accidents as tasks of a timeline."""
 
 from __future__ import annotations
 

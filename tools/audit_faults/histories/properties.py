@@ -1,4 +1,4 @@
-"""The audit of a copy, compared with what is true."""
+"""Properties of an audit: each answer about a copy is true of the history, or unknown with a cause."""
 
 from __future__ import annotations
 

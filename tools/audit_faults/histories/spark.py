@@ -1,4 +1,4 @@
-"""Copies of histories through Spark: the answer has to be that of the audit on one machine."""
+"""The audit of copies of histories on Spark, whose answer has to be that of the audit on one machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is true of a history: the fate of each transaction, and what consumers get."""
+"""The truth of a history: the fate of each transaction, and the records that consumers get."""
 
 from __future__ import annotations
 

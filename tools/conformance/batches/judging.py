@@ -1,6 +1,6 @@
 """Reads batches with Kafka's Java, with our objects and with our columns, and compares what they hold.
 
-`MEANT` is the table of differences that are meant: the docs are written from it.
+`MEANT` is the table of intended differences: the docs are written from it.
 """
 
 from __future__ import annotations

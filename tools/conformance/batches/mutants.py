@@ -1,5 +1,6 @@
 """Mutants of batches: one to three places changed, of the header, of the compressed bytes, of the records in them, or
-of how a codec frames them. Checksums are right again in most of them: otherwise they alone would be looked at."""
+of how a codec frames them. Most mutants have right checksums again, since otherwise readers would check nothing
+else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""TLS of captures: key logs, and connections whose secrets are known, from bytes of both directions in any pieces."""
+"""TLS of captures: key logs, and connections whose secrets are known, from bytes of both directions that are cut at any
+place."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ An archive `cluster-NAME` holds one cluster (`configurations.py`). What clients 
 Where brokers have two disks, two replicas are on the way from one to the other in all but the last. An upgrade is
 between `backward` and `killed`.
 
-`truth.json` says what was made, what consumers of both isolation levels got, and what the brokers and Kafka's own tool
-answered just before the clean stop.
+`truth.json` holds what was made, the records that consumers of both isolation levels got, and the answers of the
+brokers and of Kafka's own tool just before the clean stop.
 """
 
 from .configurations import CONFIGURATIONS, COPIES

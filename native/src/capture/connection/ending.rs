@@ -1,4 +1,5 @@
-//! The end of a connection, also by one that follows with the same ends, and memory that is freed before it.
+//! The end of a connection: by its own segments, or by another connection between the same addresses and ports; and how
+//! the memory of a connection is freed before its end.
 
 use pyo3::prelude::*;
 

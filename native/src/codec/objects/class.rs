@@ -1,4 +1,4 @@
-//! Where structs keep their fields: filled when a struct is made, looked at when it is written.
+//! The slots in which structs keep their fields: filled when a struct is made, read when it is encoded.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -189,7 +189,7 @@ impl<'a, 'py> Instance<'a, 'py> {
             // filling them is left to do.
             None => unsafe { ((*pointer).tp_alloc.ok_or(Stop)?)(pointer, 0) },
             // SAFETY: what the allocator of all classes does for one that is not looked into by the garbage collector:
-            // memory of the instance's size, empty behind the header that is filled.
+            // memory of the instance's size, empty after the header that is filled.
             Some(size) => unsafe {
                 let object: *mut ffi::PyObject = ffi::PyObject_New(pointer);
                 if !object.is_null() {

@@ -1,8 +1,8 @@
-//! Python objects, made and looked into: the only module with `unsafe` code, each use with its reason. `class` knows
-//! where structs keep their fields, `output` makes bytes.
+//! Python objects: how they are made and read. This is the only module with `unsafe` code; each use has its reason.
+//! `class` knows where structs keep their fields, `output` makes bytes.
 //!
-//! Objects are made through CPython's C API directly because PyO3's own makers panic where memory runs out; here that is
-//! an ordinary `MemoryError`. Structs are made without calling their class, by writing their slots.
+//! Objects are made through CPython's C API directly because PyO3's own makers panic where memory runs out; here that
+//! is an ordinary `MemoryError`. Structs are made without calling their class, by writing their slots.
 #![allow(unsafe_code)]
 
 mod class;
@@ -162,7 +162,7 @@ pub fn with_utf8<T>(value: &Bound<'_, PyString>, use_it: impl FnOnce(&[u8]) -> T
     // SAFETY: the object is a str, by its type.
     #[cfg(not(Py_3_14))]
     let narrow = unsafe { ffi::PyUnicode_IS_COMPACT_ASCII(object) } != 0;
-    // From 3.14 on that flag is behind no function. A str of one byte a character is Latin-1, of which ASCII is a part.
+    // From 3.14 on no function reads that flag. A str of one byte a character is Latin-1, of which ASCII is a part.
     #[cfg(Py_3_14)]
     let narrow = unsafe { ffi::PyUnicode_KIND(object) } == ffi::PyUnicode_1BYTE_KIND;
     if narrow {
