@@ -1,4 +1,4 @@
-"""`CapturedExchange`: one request with its response, before it is a row; `ReadOptions`: what rows show."""
+"""`CapturedExchange`: a request with its response, as trackers give it; `ReadOptions`: what its row contains."""
 
 from __future__ import annotations
 

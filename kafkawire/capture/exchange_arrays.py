@@ -1,4 +1,4 @@
-"""`arrays`: exchanges that the native engine has written into columns, as Arrow arrays. Needs pyarrow."""
+"""`arrays`: makes Arrow arrays of the columns of exchanges that the native engine has written. Needs pyarrow."""
 
 from __future__ import annotations
 

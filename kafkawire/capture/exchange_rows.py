@@ -1,4 +1,4 @@
-"""`ExchangeRows`: rows of exchanges, from what a tracker knows of requests and responses."""
+"""`ExchangeRows`: makes the rows of exchanges from the requests and responses that a tracker has matched."""
 
 from __future__ import annotations
 

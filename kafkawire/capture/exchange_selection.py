@@ -79,8 +79,8 @@ class Selector:
     """Matches exchanges with a selection. It learns the ids of topics from responses.
 
     Attributes:
-        topic_ids: those of the selected topics, as far as the native engine has read the responses that tell them.
-        new_topic_ids: those that the last exchange told.
+        topic_ids: those of the selected topics, as far as the native engine has read responses that contain them.
+        new_topic_ids: those that the last exchange contained.
     """
 
     def __init__(self, selection: ExchangeSelection) -> None:

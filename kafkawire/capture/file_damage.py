@@ -1,7 +1,7 @@
-"""Damaged files: where reading continues after the damage.
+"""The search for the place at which reading continues in a damaged capture file.
 
-A header is checked by its own values and by the headers that follow it. After a damaged one, the search is for the next
-offset at which several consecutive headers are plausible. The bytes between are reported as an `UnreadPart`.
+A header is checked by its own values and by the headers that follow it. After a damaged header, the next offset is
+searched at which several consecutive headers are plausible. The bytes between are reported as an `UnreadPart`.
 """
 
 from __future__ import annotations

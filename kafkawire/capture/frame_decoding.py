@@ -1,4 +1,4 @@
-"""`FrameDecoder`: frames to the fields of rows: header fields, bodies as JSON, error codes.
+"""`FrameDecoder`: decodes frames to the fields of rows: header fields, bodies as JSON, error codes.
 
 Where rows need no message objects, the native engine reads frames and writes their bodies as JSON text with the writers
 of this class (`wire.json_text`). Frames that it refuses, and bodies that rows change (secrets, decoded records and
@@ -66,7 +66,7 @@ class DecodedRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class DecodedResponse(msgspec.Struct, frozen=True, gc=False):
-    """A response, as fields of its row. `note`, `message`: as of `DecodedRequest`."""
+    """A response, as fields of its row. `note`: what is no problem. `message`: as far as it was read, or None."""
 
     errors: dict[str, int]
     problem: str | None
@@ -232,7 +232,7 @@ class FrameDecoder:
         )
 
     def _name_codes(self, cls: type[Message]) -> list[bytes]:
-        """What the native engine finds in a message, for the selection and for statistics."""
+        """The codes of the names that the native engine finds in a message, for the selection and for statistics."""
         others = producer_codes(cls) if self.options.statistics else {}
         if self.options.spans:
             others |= partition_codes(cls)

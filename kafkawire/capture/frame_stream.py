@@ -152,7 +152,7 @@ class FrameStream:
         return self._ended(self._holed) if not self._left else iter(())
 
     def _behind_hole(self, holed: StreamFrame, chunk: Chunk) -> Iterator[StreamFrame]:
-        """Counts bytes up to the end of a frame with a hole; yields that frame and those after it."""
+        """Counts bytes up to the end of a frame with a hole; yields that frame and the frames after it."""
         passed = min(self._left, len(chunk.data))
         self._left -= passed
         holed.left_out += passed

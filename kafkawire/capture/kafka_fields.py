@@ -1,4 +1,4 @@
-"""Whether a class is one of Kafka's messages, or one of other schemas with all of its fields.
+"""Checks whether a class is a message of Kafka, or a message of other schemas that has all fields of Kafka's.
 
 Rows, spans and selections read fields of Kafka's messages. Schemas of the caller may replace a message by one that does
 not have them.
@@ -23,7 +23,7 @@ def released_name(api_key: int | None, kind: str) -> str | None:
 
 
 def kafka_name(message: Message) -> str | None:
-    """As `kafka_name_of`, of the message's class."""
+    """The name of Kafka's message that this one can be read as, by its class; None where it lacks a field of it."""
     return kafka_name_of(type(message))
 
 

@@ -1,4 +1,4 @@
-"""Sentences about bytes that are in no frame."""
+"""Sentences about bytes of a stream that belong to no frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""JSON bodies of messages without secrets, with what is inside of bytes, and the error codes in responses.
+"""Bodies of messages as JSON, without secrets and with the decoded content of byte fields; and error codes in
+responses.
 
 `SECRETS` lists the secret fields, `CONFIGS` the fields with configurations. `records.secrets` decides which
 configurations are secret.
@@ -92,8 +93,8 @@ def names_metadata(frame: bytes) -> bool:
 
 
 def inside_roles(cls: type[Message]) -> list[bytes]:
-    """What the fields of a message are for what is inside of bytes, for the native engine: of each class of its codec a
-    byte for each field. Empty for a message in whose bytes nothing is."""
+    """The roles of a message's fields in decoding the content of bytes, for the native engine: for each class of its
+    codec one byte per field. Empty for a message whose bytes have no known content."""
     name = kafka_name_of(cls)
     if name not in CONTENTS:
         return []
@@ -147,7 +148,7 @@ def _shown_object(content: str, text: str, protocol_type: str | None, assignor: 
 
 @lru_cache(maxsize=256)
 def _kept_text(content: str, text: str, protocol_type: str | None, assignor: str | None) -> bytes:
-    """The members of a group send the same bytes again and again."""
+    """The JSON of some bytes, kept because the members of a group send the same ones repeatedly."""
     return msgspec.json.encode(shown_inside(content, text, protocol_type, assignor))
 
 

@@ -1,4 +1,4 @@
-"""`NativeTracker`: the native engine's tracker, and what it asks of Python.
+"""`NativeTracker`: the native engine's tracker, and the Python functions that it calls.
 
 The engine tracks connections, matches responses, and reads frames and writes rows that are plain. `_ExchangeHandler`
 does the rest: it decodes frames that the engine refuses, searches frames where no boundary is known, decrypts TLS,
@@ -174,7 +174,7 @@ class NativeTracker:
 
 
 class _ExchangeHandler:
-    """What the native engine asks of Python. Attributes and methods are those that it names."""
+    """The part of the tracker that the native engine calls. It looks up the attributes and methods by these names."""
 
     def __init__(
         self,
@@ -245,8 +245,8 @@ class _ExchangeHandler:
     def selects(
         self, found: CapturedExchange, names: list[tuple[int, bytes]], topic_ids: list[bytes] | None
     ) -> tuple[bool, list[bytes], tuple[str, int | None] | None]:
-        """Whether an exchange is selected; ids of selected topics that its response tells; and the problem of one that
-        is not selected.
+        """Whether an exchange is selected; the ids of selected topics in its response; and the problem of one that is
+        not selected.
 
         Args:
             found: an exchange of which this class has read a part.

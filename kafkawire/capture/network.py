@@ -156,7 +156,7 @@ def transport(
 
 
 def _found(kind: int, data: bytes, start: int, tunnels: Mapping[int, Encapsulation], steps: list[Step] | None) -> Found:
-    """What a payload contains that an EtherType announces."""
+    """The TCP segment in a payload of an EtherType, or why there is none."""
     for _ in range(MOST_HEADERS):
         inside: Inside
         if kind in _IP_KINDS:
@@ -186,7 +186,7 @@ def _found(kind: int, data: bytes, start: int, tunnels: Mapping[int, Encapsulati
 def _inside(
     protocol: int, data: bytes, start: int, tunnels: Mapping[int, Encapsulation], steps: list[Step] | None
 ) -> Inside:
-    """What a datagram of another protocol than TCP contains."""
+    """The TCP segment in a datagram of a protocol other than TCP, or why there is none."""
     if protocol != _UDP:
         entry = IP_PROTOCOLS.get(protocol)
         if entry is not None:
@@ -234,7 +234,7 @@ def _ipv4(data: bytes, start: int) -> Found | tuple[int, int]:
 
 
 def _ipv6(data: bytes, start: int) -> Found | tuple[int, int]:
-    """As `_ipv4`."""
+    """The TCP segment or fragment in a datagram of IPv6; of another one, its protocol and the offset of its payload."""
     length, following = struct.unpack_from(">HB", data, start + 4)
     end = start + 40 + length if length else len(data)
     source, destination = data[start + 8 : start + 24], data[start + 24 : start + 40]

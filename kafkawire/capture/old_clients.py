@@ -1,7 +1,8 @@
 """`OldClients`: which clients of a capture use versions that a release of Kafka does not speak any more (KIP-896).
 
-A client that asks for ApiVersions uses the highest version that it and the broker share: what it used here below the
-release's lowest is its own highest. Brokers speak to each other in versions of `inter.broker.protocol.version`.
+A client that sends ApiVersions uses the highest version that it and the broker share. If that is below the release's
+lowest version, it is the client's own highest. Brokers speak to each other in versions of
+`inter.broker.protocol.version`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Responses alone: a capture of what brokers send, as a mirror port of one direction gives.
+"""Recognition of responses without requests: a capture of what brokers send, as from a mirror port of one direction.
 
-Frames of which each has a correlation id near the one before are no proof: other protocols number their messages, too.
-A proof is the port of a broker, or a response that no other protocol's message resembles.
+Correlation ids that are near each other do not prove Kafka's protocol, because other protocols number their messages,
+too. The port of a broker proves it, or a response that no message of another protocol resembles.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def first_response(
     """Where the first of responses alone begins; None: it is not certain that these are Kafka's.
 
     Args:
-        data, starts: as of `chain`. port, ruled, api_keys: as of `OneWay`.
+        data, starts: see `chain`. port, ruled, api_keys: see `OneWay`.
     """
     found = chain(data, starts)
     if found is None or found[0][0] == found[0][1]:

@@ -45,7 +45,8 @@ def read_runs(
     keys: Callable[[bytes], None] | None = None,
     before: int = 0,
 ) -> Iterator[Packet | PacketRun]:
-    """As `read_packets`, but passes consecutive packets to the native tracker `engine` where it can parse them.
+    """The packets of a capture file (`read_packets`); runs of packets that the native tracker `engine` can parse go to
+    it.
 
     Args:
         keys: called with each TLS key log in the file.

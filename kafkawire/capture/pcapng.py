@@ -47,7 +47,7 @@ class _Interface(msgspec.Struct):
 
     @property
     def as_numbers(self) -> tuple[int, int, int] | None:
-        """As the native engine takes them; None for resolutions that it does not know."""
+        """The numbers of the interface for the native engine; None for resolutions that it does not know."""
         return (self.link_type, self.units_per_second, self.offset_s) if self.units_per_second < 1 << 63 else None
 
     def time_ns(self, high: int, low: int) -> int:

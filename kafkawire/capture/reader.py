@@ -98,7 +98,8 @@ class Exchanges:
             yield found
 
     def found(self) -> Iterator[FoundExchanges]:
-        """As `matched`; many exchanges may be lines or Arrow arrays, or only counted, if the options say so."""
+        """The exchanges with their rows, messages and frames; many at once may be lines or Arrow arrays, or only
+        counted, if the options permit it."""
         self._secrets.read()
         if (refused := self._secrets.refused) is not None:
             raise KeyLogError(refused)
@@ -253,10 +254,10 @@ def read_with(
     decode_as: Iterable[str] = (),
     registry: Registry = REGISTRY,
 ) -> Exchanges:
-    """As `read`, with what the commands, Spark and scans need besides.
+    """The exchanges in a capture file (`read`), with further options for the commands, Spark and scans.
 
     Args:
-        file, body, records, payloads, show_secrets, follow, live, keep, selection, keylog, decode_as, registry: as of
+        file, body, records, payloads, show_secrets, follow, live, keep, selection, keylog, decode_as, registry: see
             `read`.
         text: bodies may be JSON text (`msgspec.Raw`), which is faster where rows are encoded as JSON.
         lines: `Exchanges.found` may yield many exchanges as lines of JSON. Without the native engine it

@@ -1,8 +1,8 @@
 """Recognition of Kafka's protocol by content: where requests and responses begin in a stream of bytes.
 
 Ports are not considered, unless a rule names them. The header of a request has a plausible size, an api key and a
-version that exist, and a printable client id. Of versions and apis that are not known, frames that follow one another
-are evidence (`request_chain`).
+version that exist, and a printable client id. Requests of unknown versions and apis are recognized by several frames
+that follow one another (`request_chain`).
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class Recognizer:
 
 
 def cut_response(data: bytes, starts: Iterable[int], missing: int, outstanding: Container[int]) -> int | None:
-    """As `Recognizer.cut_request`: a response to one of the outstanding requests."""
+    """Where a packet begins with a response that is cut by a hole after the data; it answers an outstanding request."""
     for start in _cut_frames(data, starts, missing):
         if int.from_bytes(data[start + 4 : start + 8], "big", signed=True) in outstanding:
             return start
@@ -259,13 +259,13 @@ def find_response(
     *,
     final: bool = False,
 ) -> SearchResult:
-    """Searches for the first response to one of the outstanding requests. Of three signs it has two: a packet begins
-    with it, nothing or another one follows (brokers respond in the order of requests), and it decodes.
+    """Searches for the first response to one of the outstanding requests. Two of three conditions must hold: a packet
+    begins with it; nothing or another response follows (brokers respond in the order of requests); it decodes.
 
     Args:
         outstanding: api keys and versions of the requests, by correlation id.
         answers: whether a frame decodes as the response to a request of an api key and version.
-        starts, final: as of `find_request`.
+        starts, final: see `find_request`.
     """
     found = {}
     for correlation_id in outstanding:

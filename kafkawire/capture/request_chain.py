@@ -1,7 +1,7 @@
 """Evidence that bytes are requests of Kafka's protocol, from headers alone: sizes that chain, one client id,
 correlation ids that are near each other, one version of each api, and responses that repeat a correlation id.
 
-Bodies are not decoded. So requests of versions and apis that are newer than the schemas are recognized.
+Bodies are not decoded, so that requests of versions and apis newer than the schemas are recognized as well.
 """
 
 from __future__ import annotations

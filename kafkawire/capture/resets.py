@@ -1,4 +1,4 @@
-"""`Resets`: connections that one endpoint has reset, and when each of them is over."""
+"""`Resets`: the connections that an endpoint has reset, and the time at which each of them is over."""
 
 from __future__ import annotations
 

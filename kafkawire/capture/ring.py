@@ -1,8 +1,8 @@
 """`RingBuffer`: capture files that a program rotates over (`dumpcap -b`, `tcpdump -C -W` or `-G`), as one capture.
 
-Files are read in the order of their first packets' times. A file has ended when another one has a packet and its own
-end has been read after that, so that nothing is lost or read twice at a seam. A file that is overwritten while it is
-read, or that disappears before, is reported as unread.
+Files are read in the order of their first packets' times. A file counts as ended when a later file has a packet and its
+own end has been read after that. So nothing is lost or read twice where one file continues another. A file that is
+overwritten while it is read, or that disappears before, is reported as unread.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RingBuffer:
     """The packets of files that are rotated over, numbered across them.
 
     Args:
-        pattern: a directory, or a pattern as of shells.
+        pattern: a directory, or a shell pattern.
         goes_on: whether more is waited for when all files are read.
     """
 
@@ -142,7 +142,7 @@ class RingBuffer:
         return found
 
     def _look(self, unread: Callable[[UnreadPart], None]) -> None:
-        """Looks which files there are that were not read."""
+        """Looks for files that were not read."""
         # Of a file and its compressed copy the former counts.
         listed = reversed(self._signed().items())
         present = {key: _Found(path, signature[1]) for path, (signature, key) in listed if key}

@@ -23,7 +23,7 @@ class Ticket:
 
 
 class Sequencer:
-    """Holds exchanges back until all that began before them are complete."""
+    """Holds exchanges back until all exchanges that began before them are complete."""
 
     def __init__(self) -> None:
         self._weights = 0
@@ -36,7 +36,8 @@ class Sequencer:
         return self._weights + _PLACE_BYTES * len(self._tickets)
 
     def ticket(self, packet: int, weight: int = 0) -> Ticket:
-        """Takes a place after all that began in earlier packets. `weight`: as of `close`."""
+        """Takes a place after all exchanges that began in earlier packets. `weight`: estimate of the memory that it
+        takes besides its row, in bytes."""
         ticket = Ticket(packet, weight)
         self._weights += weight
         self._taken += 1

@@ -1,8 +1,8 @@
 """`Timeline`: the requests of one transactional producer, in order, across connections.
 
-A producer is identified by its transactional id and by the producer ids that it was assigned. Either one is learned
-from requests that name both, and from responses to InitProducerId. Only requests that act on a transaction count;
-requests that list or describe transactions do not.
+A producer is identified by its transactional id and by the producer ids that it was assigned. Requests that name both,
+and responses to InitProducerId, connect the two. Only requests that act on a transaction count; requests that list or
+describe transactions do not.
 """
 
 from __future__ import annotations

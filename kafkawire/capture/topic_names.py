@@ -28,7 +28,7 @@ _NO_ID = UUID(int=0)
 
 
 def tells_topic_ids(cls: type[Message]) -> bool:
-    """Whether responses of a class tell names by their ids."""
+    """Whether responses of a class have both the names and the ids of topics."""
     return (kafka_name_of(cls) or "") in TELLING_TOPICS
 
 

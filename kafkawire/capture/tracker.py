@@ -2,7 +2,7 @@
 
 `PacketTracker` is the contract. The native engine has a second implementation (`native_tracker`), which is used where
 it is installed; a connection stays with one tracker from its first packet to its last. Both give the same exchanges and
-counts for any packets, which tests and fuzz targets compare.
+counts for any packets; tests and fuzz targets compare them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ FoundExchanges = CapturedExchange | LinesOfExchanges | ColumnsOfExchanges | Stat
 
 
 class PacketTracker(Protocol):
-    """Packets in, exchanges in order out."""
+    """The interface of trackers: it takes packets and gives exchanges in order."""
 
     def packet(self, packet: Packet) -> bool:
         """Takes a packet if it can parse it; False: nothing was done."""
@@ -116,7 +116,7 @@ class PacketTracker(Protocol):
 
 
 class Tracker:
-    """Tracks connections in Python. It drops nothing: what would take too much memory is an error.
+    """Tracks connections in Python. It drops nothing: beyond the limit of memory it raises an error.
 
     Attributes:
         connections: the open ones, by their ends.

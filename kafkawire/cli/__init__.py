@@ -2,13 +2,13 @@
 
 A command lives in the module of its name and registers itself with `register(app: typer.Typer) -> None`; the names are
 listed in `COMMANDS`, in the order of the help. The module is imported when its command is run, or its own help is
-printed. What is heavy (numpy, rich, pyarrow, pyspark) a command imports in its functions, so that no other command
-waits for it.
+printed. A command imports heavy packages (numpy, rich, pyarrow, pyspark) in its functions, so that no other command
+waits for them.
 
-Commands raise. `main` is where errors become one line on standard error and an exit code: 0 done and clear, 1 error,
-2 usage, 3 found, 4 incomplete or damaged, 5 found and incomplete (commands raise `typer.Exit` with those three), 130
-Ctrl-C, 141 broken pipe; of the commands that wait for a cluster or write a file, 143 SIGTERM and 129 SIGHUP.
-A traceback is only shown with KAFKAWIRE_DEBUG=1.
+Commands raise exceptions. `main` turns them into one line on standard error and an exit code: 0 done and clear, 1
+error, 2 usage, 3 found, 4 incomplete or damaged, 5 found and incomplete (commands raise `typer.Exit` with those three),
+130 Ctrl-C, 141 broken pipe; of the commands that wait for a cluster or write a file, 143 SIGTERM and 129 SIGHUP. A
+traceback is only shown with KAFKAWIRE_DEBUG=1.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class LazyGroup(TyperGroup):
     """A group whose commands are imported on first use.
 
     Attributes:
-        loaders: what registers each of its commands with an app, by name, in the order of the help.
-        lines: what the help of the group says of each, for which none is imported; None: the command is not listed.
+        loaders: for each command, by name and in the order of the help, the function that registers it with an app.
+        lines: the text of each command in the help of the group, so that none is imported for it; None: not listed.
     """
 
     loaders: ClassVar[Mapping[str, Callable[[typer.Typer], None]]] = {}
@@ -89,7 +89,7 @@ class LazyGroup(TyperGroup):
 
 
 def _prepare(command: Any) -> None:
-    """Of a command and those in it."""
+    """Prepares a command and the commands in it."""
     _spare_conversions(command)
     refuse_repeated(command)
     option_groups.apply(command)
@@ -140,8 +140,8 @@ def _process_value(parameter: Any, convert: Callable[[Any, Any], Any]) -> Callab
 
 
 def _number(descriptor: Any) -> Callable[[str], Any] | None:
-    """What makes a number, or of many each, of a text that is plainly one and within its limits; other texts stay, for
-    typer to convert or to refuse. None where the parameter is no number."""
+    """The converter of a parameter that is a number, or a list of numbers: it converts a text that is plainly a number
+    within its limits, and leaves other texts to typer. None where the parameter is no number."""
     kind = {list[int]: int, list[float]: float}.get(descriptor.annotation, descriptor.annotation)
     if kind not in (int, float) or descriptor.parameter_info.parser:
         return None
@@ -207,7 +207,7 @@ def kafkawire_command(
 
 
 def help_without_command(context: typer.Context) -> None:
-    """What a group prints when no command of it is named: its help, as a usage error."""
+    """Prints the help of a group as a usage error, when none of its commands is named."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)

@@ -132,7 +132,7 @@ def registry_with(schemas: str | None) -> Registry:
 def own_registry(schemas: str) -> Registry:
     """The messages of a folder of schemas, or of a generated package: its folder or its name.
 
-    What has no effect in schemas is reported on standard error.
+    Keys of schemas that have no effect are reported on standard error.
     """
     import warnings
 
@@ -176,7 +176,7 @@ def message_of(registry: Registry, bare: str, option: str | None = None) -> type
     Args:
         registry: the messages.
         bare: the name, without a namespace.
-        option: that gave the name, for the error; None: an argument.
+        option: the option that gave the name, for the error; None: an argument gave it.
     """
     try:
         return registry.load(registry.entry(bare))
@@ -218,7 +218,7 @@ def check_minutes(value: int | None) -> int | None:
 
 
 def check_clock(value: int | None) -> int | None:
-    """Epoch milliseconds of a clock; a usage error for what is before 1973: seconds, most likely."""
+    """Epoch milliseconds of a clock; a usage error for a time before 1973, which is most likely given in seconds."""
     if value is not None and value >= 1 << 63:
         raise typer.BadParameter("too many digits for a time in epoch milliseconds")
     if value is not None and value < LEAST_CLOCK_MS:
@@ -282,7 +282,8 @@ def hex_bytes(text: str, source: str | None) -> bytes:
     """The bytes that hex digits name; blanks, colons and 0x between them are no part of it.
 
     Args:
-        source: the file it comes from; None for the argument itself, which then is no file's name either.
+        source: the file that the digits come from; None where they are the argument itself, which is then no file's
+            name either.
     """
     what = f"{source}: not hex" if source is not None else f"{abbreviated(text)} is neither a file nor hex"
     digits = _HEX_NOISE.sub("", text)
@@ -295,7 +296,7 @@ def hex_bytes(text: str, source: str | None) -> bytes:
 
 
 def abbreviated(text: str) -> str:
-    """An argument in a sentence: quoted, and of a long one the beginning."""
+    """An argument as it is quoted in a sentence: a long one is cut to its beginning."""
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
 
 

@@ -397,7 +397,8 @@ def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
 
 
 def _doubts_an_id(answer: rows.CheckAnswer) -> bool:
-    """Whether a producer id may not have been handed out: rare enough to be shown where all others were."""
+    """Whether some producer ids could not be checked to be unique. That is rare, so it is printed even where all others
+    were."""
     from kafkawire.transactions.answers import PRODUCER_ID_UNIQUE
 
     return answer.check == PRODUCER_ID_UNIQUE and answer.not_checkable > 0

@@ -31,11 +31,11 @@ def audit_cluster(
     journal: str | None,
     on_spark: tuple[str | None, dict[str, str]] | None = None,
 ) -> rows.Audit:
-    """The audit; what is read is announced on standard error, before it is.
+    """Audits the cluster. What will be read is announced on standard error before reading starts.
 
     Args:
-        bootstrap, command_config, timeout, confirm_after, topics: as of `txn find-hanging`.
-        settings: as of the audit of copied logs.
+        bootstrap, command_config, timeout, confirm_after, topics: the values of those options (`txn find-hanging`).
+        settings: brokers' settings, as the audit of copied logs takes them.
         since_ms: from when on logs are read; None: from the oldest open transactions.
         load: bytes a second, and partitions side by side. `journal`: path of a file to continue from.
         on_spark: Spark's master and settings, where its tasks read the logs.

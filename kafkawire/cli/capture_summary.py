@@ -72,7 +72,7 @@ class FileNotes:
             )
 
     def incomplete(self) -> list[str]:
-        """What of the files is missing, for a command that judges them.
+        """Sentences on what could not be read of the files, for a command that judges them.
 
         Raises:
             InputError: nothing could be read.
@@ -140,5 +140,5 @@ def _is_usual(kind: str) -> bool:
 
 
 def _is_clear(kind: str) -> bool:
-    """Whether a problem of that kind leaves captured data read: a capture may end before a response."""
+    """Whether all captured data was read in spite of a problem of that kind: a capture may end before a response."""
     return _is_usual(kind) or _UNFINISHED.fullmatch(kind) is not None

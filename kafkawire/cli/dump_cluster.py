@@ -1,7 +1,7 @@
-"""`kafkawire dump --bootstrap-server`: the rows of live partitions, up to where they end when reading begins.
+"""`kafkawire dump --bootstrap-server`: the rows of live partitions, up to the end that they have when reading begins.
 
-Each piece that is fetched is a part of a segment, so that its rows are made as those of files. Positions count from the
-first byte that was fetched of a partition.
+Each fetched piece is treated as a part of a segment, so that the code for files makes its rows. Positions count from
+the first byte that was fetched of a partition.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def fetched_rows(
     """The rows of the partitions, while the context lasts.
 
     Args:
-        bootstrap, command_config: as of `txn`.
+        bootstrap, command_config: `HOST:PORT,...`, and a file of client properties or None.
         chosen: topics and numbers of partitions; None: all.
         options: how batches are read. rows_of: makes the rows of a segment.
         outcomes: the isolation level, and whether rows have the states of transactions.
@@ -89,7 +89,7 @@ class _Reading:
     def plan(
         self, topics: list[str] | None, partitions: list[int] | None
     ) -> tuple[list[LiveLog], list[rows.DamageRow]]:
-        """What is read, and rows of what is not."""
+        """The plan of what is read, and rows for the partitions that cannot be read."""
         options = self._options
         try:
             metadata = self._loop.run(described(self.cluster, None if topics is None else frozenset(topics)))

@@ -192,7 +192,7 @@ def decoder_topic(**flags: bool) -> str | None:
 
 
 def topic_messages(values: list[str] | None, keys: list[str] | None, schemas: str | None) -> dict[str, RecordMessages]:
-    """Topic -> its messages, of --decode and --decode-key; a usage error for what is unknown or given twice.
+    """The messages of each topic, from --decode and --decode-key; a usage error for one that is unknown or given twice.
 
     Args:
         values, keys: texts of the two options, TOPIC=MESSAGE.
@@ -235,7 +235,7 @@ def _message_format(text: str, registry: Registry, option: str) -> MessageFormat
 
 
 def check_topics(messages: Iterable[str], files: Iterable[LogFile]) -> None:
-    """A usage error for topics that no file is of."""
+    """A usage error for topics to which no file belongs."""
     from difflib import get_close_matches
 
     there = {file.topic for file in files if file.topic is not None}

@@ -61,8 +61,8 @@ def live_copy(
     """A partition's log, while the context lasts.
 
     Args:
-        bootstrap, command_config: as of `txn`.
-        place: topic and partition. wanted: offsets, from one up to another; None: no bound.
+        bootstrap, command_config: `HOST:PORT,...`, and a file of client properties or None.
+        place: topic and partition. wanted: the first offset, and the one after the last; None: no bound.
         offset: the one whose story is wanted.
         fetch_bytes: of the partition, at most.
 

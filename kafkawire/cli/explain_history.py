@@ -69,11 +69,11 @@ def print_live_history(
     wide: bool,
     no_cut: bool,
 ) -> None:
-    """As `print_partition_history`, of a live cluster: `__cluster_metadata` is fetched from the controller that leads.
+    """Prints the events of a live cluster in order: `__cluster_metadata` is fetched from the controller that leads.
 
     Args:
-        bootstrap, command_config: as of `txn`. controllers: the addresses are controllers'; otherwise brokers are asked
-            where those listen.
+        bootstrap, command_config: `HOST:PORT,...`, and a file of client properties or None. controllers: the addresses
+            are those of controllers; otherwise brokers are asked for them.
         fetch_bytes: of the metadata log, at most.
     """
     from kafkawire import logdir

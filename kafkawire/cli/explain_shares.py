@@ -95,7 +95,8 @@ def live_shares(
     dead_letter_topic: str | None,
     fetch_bytes: int,
 ) -> tuple[list[ShareExplained], list[str]]:
-    """The same of a cluster. `fetch_bytes`: of each partition, at most."""
+    """The share partitions of a group on a cluster; and why there may be more. `fetch_bytes`: of each partition, at
+    most."""
 
     async def ask(admin: Admin) -> tuple[list[ShareExplained], list[str]]:
         from kafkawire.client.diagnosis.share_reading import read_shares
@@ -128,7 +129,7 @@ def print_shares(
 
     Args:
         gaps: why there may be more share partitions.
-        offset: of which the story is; None: of none. most: ranges of a partition, at most; None: all.
+        offset: the offset whose story is printed; None: ranges are. most: ranges of a partition, at most; None: all.
     """
     outcome = ReadOutcome()
     for gap in gaps:

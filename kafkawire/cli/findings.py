@@ -37,8 +37,8 @@ def print_line(text: str, *, whole: bool = False) -> None:
     """Prints a line of text, made harmless; with runs of one escape counted.
 
     Args:
-        text: the line. Where lines have a width (as of tables), prose goes on below its first word.
-        whole: what is no prose stays on one line, as commands do.
+        text: the line. On a terminal, where lines have a width, prose is wrapped and indented below its first word.
+        whole: text that is no prose, such as a command, stays on one line.
     """
     safe = collapsed(printable(text))
     width = table_width(terminal=sys.stdout.isatty(), wide=whole)
@@ -90,7 +90,7 @@ def print_for_tools(audit: rows.Audit, format: Format) -> None:
 
 
 def by_place(findings: Iterable[rows.Finding]) -> list[rows.Finding]:
-    """Findings in the order of clusters, topics, partitions and offsets, as a table has them."""
+    """Findings sorted by cluster, topic, partition and offset, for a table."""
     return sorted(findings, key=lambda one: (one.cluster_id or "", one.topic, one.partition, one.start_offset or 0))
 
 
@@ -152,8 +152,8 @@ def premises(finding: rows.Finding) -> Iterator[str]:
 
 
 def print_attention(audit: rows.Audit) -> None:
-    """Prints how many findings need attention, and for what; nothing where none does. Of what blocks readers and does
-    not hang: where, since when, whose it is, and who must act."""
+    """Prints how many findings need attention, and for what; nothing where none does. For transactions that block
+    readers and do not hang, it prints where, since when, whose they are, and who must act."""
     from kafkawire.transactions.attention import BLOCKED
     from kafkawire.transactions.formatting import when
     from kafkawire.transactions.verdict.completeness import attention, outcome
@@ -209,7 +209,7 @@ def print_missing(audit: rows.Audit) -> None:
 
 
 def omitted(audit: rows.Audit) -> Iterator[str]:
-    """Sentences on the rows that the answer does not have."""
+    """Sentences on the rows that were left out of the answer."""
     findings = [f"{more.count:,} {more.verdict} ({more.reason})" for more in audit.omitted if more.rows == "finding"]
     damaged = sum(more.count for more in audit.omitted if more.rows == "damage")
     if findings:
@@ -235,8 +235,7 @@ def counted_partitions(read: rows.Coverage) -> str:
 
 
 def end(audit: rows.Audit) -> None:
-    """Raises the command's exit: 3 where something was found, 4 where something may have been missed, 5 where
-    both hold."""
+    """Raises the command's exit: 3 where something was found, 4 where something may have been missed, 5 for both."""
     from kafkawire.transactions.verdict.completeness import outcome
 
     exit_codes.end(outcome(audit))

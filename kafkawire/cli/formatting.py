@@ -43,8 +43,8 @@ _BULLET = re.compile(r"\s*(?:(?:-|=>) )?")
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Prose on lines of `width` columns, those below the first as far in as its first word. A line with a command stays
-    whole, and so does a word: both are copied."""
+    """Prose wrapped to lines of `width` columns; after a bullet, further lines are indented by its width. Commands and
+    long words are not broken, so that they can be copied."""
     if len(text) <= width or _COMMAND.search(text):
         return [text]
     bullet = _BULLET.match(text)
@@ -53,7 +53,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def plain(value: Any) -> object:
-    """What a cell of a table or of csv shows of a value that is no text."""
+    """The text of a value in a cell of a table or of csv."""
     if value is None:
         return ""
     if isinstance(value, (int, float)) and not isinstance(value, bool):

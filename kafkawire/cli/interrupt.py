@@ -1,4 +1,4 @@
-"""Ctrl-C for a command that reads growing input: the input ends, the command prints its results, then it ends."""
+"""Ctrl-C for a command that reads growing input: the input ends, the command prints its results and exits."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _GRACE_S = 2.0
 def ending_input(*, wanted: bool) -> Iterator[Callable[[], bool]]:
     """Yields a function that returns whether Ctrl-C was pressed.
 
-    The first Ctrl-C in the block is only noted: the writer of a pipe (`tcpdump`) gets it too, and ends; a reader that
-    waits at a file's end calls the function. True ends the input, and the rest of the work has no time limit. A second
-    Ctrl-C, or input that continues for 2 seconds, raises KeyboardInterrupt.
+    The first Ctrl-C in the block is only noted: the writer of a pipe (`tcpdump`) gets it too, and exits; a reader that
+    waits at a file's end calls the function. If it returns True, the input ends there, and the remaining work has no
+    time limit. A second Ctrl-C, or input that continues for 2 seconds, raises KeyboardInterrupt.
 
     Args:
         wanted: if False, or where Ctrl-C is ignored (background jobs), nothing changes.
@@ -82,8 +82,8 @@ def unhandled_terminations() -> list[signal.Signals]:
 def terminating() -> Iterator[None]:
     """Makes SIGTERM and SIGHUP raise `TerminationSignal` in the body, so that it can clean up.
 
-    A handler that is set already stays, and so does a signal that is ignored (nohup). Only a program's main thread can
-    take signals: elsewhere nothing changes.
+    Signals that have a handler, or are ignored (nohup), are left as they are. Only a program's main thread can handle
+    signals: in other threads nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

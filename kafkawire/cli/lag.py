@@ -156,7 +156,7 @@ def _copied(
     as_of: int | None,
     tier_keys: list[str] | tuple[()],
 ) -> tuple[list[rows.Lag], list[str]]:
-    """The rows, and what is not in them, as of `_live`."""
+    """The rows, and what is not in them: groups that could not be read, and why there may be more."""
     from kafkawire import logdir
     from kafkawire.offsets.copied_lag import copied_lags
     from kafkawire.offsets.copied_shares import (

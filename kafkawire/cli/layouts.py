@@ -73,12 +73,12 @@ class FieldRow(CommandRow, frozen=True, kw_only=True):
 
 
 def heading(message: type[Message], version: int | None, path: str = "") -> str:
-    """The lines above a table of its fields, each harmless on a terminal; those of one field are few.
+    """The lines above a table of a message's fields, each harmless on a terminal; fewer for a single field.
 
     Args:
         message: its class.
         version: whose layout is shown; None: all.
-        path: of the field that is shown; empty: all.
+        path: the path of the field that is shown; empty: all.
     """
     spec = message.spec
     key = f", api key {spec.api_key}" if spec.api_key is not None else ""
@@ -117,7 +117,7 @@ def fields_of_version(message: type[Message], version: int, path: str = "") -> I
     Args:
         message: its class.
         version: a valid version of it.
-        path: as in `all_fields`; a usage error for a field that the version does not carry.
+        path: a field; only it and what it nests are listed. A usage error for a field that the version does not carry.
     """
     layout, slot = message.codec.layout(version), None
     found = _fields_at(message, path)
@@ -146,7 +146,7 @@ def _fields_at(message: type[Message], path: str) -> list[Field]:
 
 
 def _above(found: list[Field]) -> str:
-    """What the row of the last of these fields begins with."""
+    """The path with which the row of the last of these fields begins."""
     return "".join(_inside(field, "") for field in found[:-1])
 
 
@@ -156,7 +156,7 @@ def _plain(name: str) -> str:
 
 
 def _near(message: type[Message], path: str) -> str:
-    """The paths that may be meant: the same name elsewhere, then similar paths."""
+    """The paths that the user may have meant: those with the same name elsewhere, then similar ones."""
     from difflib import get_close_matches
 
     paths = {_plain(row.field): row.field.replace("[]", "") for row in all_fields(message)}

@@ -1,6 +1,6 @@
 """`kafkawire --man`: the manual page, made from the help of all commands. Its format is roff, which `man -l` shows.
 
-The package click-man takes only commands of click. Those of typer 0.29 are none: it brings a copy of click.
+The package click-man only accepts commands of click. Those of typer 0.29 are not, because it contains a copy of click.
 """
 
 from __future__ import annotations

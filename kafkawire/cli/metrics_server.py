@@ -1,9 +1,9 @@
 """Metrics over HTTP, for Prometheus, and the state of the process for probes: GET and HEAD, and nothing else.
 
-`/metrics` has the metrics; `/-/healthy` and `/-/ready` answer 200 or 503, without a password.
+`/metrics` returns the metrics; `/-/healthy` and `/-/ready` return 200 or 503, without a password.
 
-The package prometheus-client writes the metrics, as a WSGI application. Its server is not used: it has TLS, but neither
-passwords, headers, probes and a change of certificates, nor limits on connections and on their time.
+The package prometheus-client writes the metrics, as a WSGI application. Its server is not used: it supports TLS, but no
+passwords, headers, probes, new certificates while it runs, or limits on the number and the duration of connections.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class _Server(ThreadingMixIn, WSGIServer):
         return served
 
     def service_actions(self) -> None:
-        """Called every half second, and after each connection: ends those whose time is over. The limit of a socket
-        is for one read, and a client could send byte after byte."""
+        """Called every half second, and after each connection: closes connections whose time is over. A socket's
+        timeout covers only one read, and a client could send byte after byte."""
         now = time.monotonic()
         for request, end in list(self._until.items()):
             if now > end:
@@ -107,7 +107,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that is gone, or does not speak TLS, is no event."""
+        """Ignores an OSError of a connection: its client has disconnected, or does not speak TLS."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 

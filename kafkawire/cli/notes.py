@@ -9,11 +9,12 @@ from kafkawire.cli.formatting import wrapped
 
 
 def print_note(kind: str, text: str) -> None:
-    """Prints a line. What a stranger wrote in it has to be harmless (`printable`, `brief`).
+    """Prints a line. Untrusted text in it has to be made harmless before (`printable`, `brief`).
 
     Args:
-        kind: what stands before the colon.
-        text: one sentence or several. On a terminal it goes on below its first word; a command in it stays whole.
+        kind: the word before the colon.
+        text: one sentence or several. On a terminal it is wrapped and indented below its first word; a command stays on
+            one line.
     """
     line = f"{kind}: {text}"
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else len(line)

@@ -1,8 +1,9 @@
-"""Options of a command in groups: the headings of its help, what the options of a group need, and what excludes what.
+"""Options of a command in groups: the headings of its help, what the options of a group need, and which options exclude
+one another.
 
-A command states its groups once (`grouped`). Its help and its manual page have a heading for each, with what the
-options below it need; an option that is given without that has no effect, and is refused. So are options that do not
-go together (`refusing`).
+A command states its groups once (`grouped`). Its help and its manual page have a heading for each group, which names
+what the options below it need. An option without what it needs would have no effect, so it is refused. Options that
+exclude one another are refused, too (`refusing`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ F = TypeVar("F", bound=Callable[..., None])
 
 
 class Need(NamedTuple):
-    """What options need: `option` in a heading, `text` in a sentence, and whether the values of a command have it."""
+    """What options need: `option` is its name in a heading, `text` in a sentence; a function checks the values of a
+    command."""
 
     option: str
     text: str
@@ -62,15 +64,15 @@ class Given(NamedTuple):
     values: Mapping[str, Any]
 
     def of(self, names: Iterable[str]) -> list[str]:
-        """Those of `names` that are given."""
+        """The parameters among `names` that are given."""
         wanted = frozenset(names)
         return [name for name in self.names if name in wanted]
 
 
 class Refusal(NamedTuple):
-    """What is refused.
+    """A combination of options that a command refuses.
 
-    text: a sentence, in which `{}` is the option at fault. parameters: those that decide.
+    text: a sentence, in which `{}` is the option at fault. parameters: the parameters that the refusal depends on.
     found: the parameters at fault of a command line. hint: the option that the sentence is about, where it names none.
     """
 
@@ -162,7 +164,7 @@ def apply(command: Any) -> None:
 
 
 def _refuse(command: Any, context: Any, groups: tuple[Group, ...], refusals: tuple[Refusal, ...]) -> None:
-    """A usage error for an option that is given, and whose group needs what is not; and for what is refused."""
+    """A usage error for an option that is given without what its group needs, and for each refusal."""
     options = {parameter.name: parameter.opts[0] for parameter in command.params}
     sources = {name: context.get_parameter_source(name) for name in options}
     names = tuple(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")

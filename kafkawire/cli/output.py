@@ -1,8 +1,8 @@
-"""Rows on their way out: the one place that prints them, as table, json, jsonl, csv or Parquet.
+"""Printing of rows, as table, json, jsonl, csv or Parquet. No other module prints rows.
 
-Rows are taken one by one and are never held back, but for what one table on a screen needs. Data is never markup:
-control characters are escaped in every format (see `text`; in csv too, where a row is a line: what must be exact is
-read from json), a table is made of plain text, and what a spreadsheet would run of csv is guarded (`_csv_cell`).
+Rows are printed one by one; only a table, whose columns have to be aligned, holds some back. Data is never markup:
+control characters are escaped in every format (see `text`), also in csv, where each row is one line; json has the exact
+values. A table is plain text, and csv contains nothing that a spreadsheet would run (`_csv_cell`).
 """
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ def print_rows(
         rows: of the classes in `kinds`.
         kinds: which rows there may be: the columns of csv are all their fields, in order.
         output: a file; None and `-` are standard output.
-        views: the columns that a table shows of each kind, empty ones left out; by default all but `file`, which is
+        views: the columns that a table shows of each kind, empty ones left out; by default all except `file`, which is
             its title.
         unset: fields that no row has this time (`UNSET`), and for which csv has no column.
         heading: lines above the first table, already harmless.
-        live: rows come as something happens: each is written at once, into the file itself, and a terminal gets jsonl
-            too. Parquet is complete at the end only.
+        live: rows come as something happens: each is written at once, into the file itself, and jsonl is the default
+            also on a terminal. Parquet is complete at the end only.
         wide: a table shows all columns. `no_cut`: and all values at their full length.
     """
     if takes_columns(format, output):
@@ -236,7 +236,7 @@ def _csv(rows: Iterable[msgspec.Struct], stream: Sink, terminal: bool, columns: 
 
 
 def _csv_lines(columns: list[str]) -> Any:
-    """What makes csv of lines: the native engine, which has made these."""
+    """The native engine's function that makes csv of its own lines."""
     from kafkawire.wire.backend import native
 
     assert native is not None

@@ -1,4 +1,4 @@
-"""The files that commands write: none that is read, and each complete or not there.
+"""The files that commands write: never over a file that the command reads, and either complete or not at all.
 
 A command calls `check_output` before it opens anything. `open_output` writes under a temporary name beside the target,
 and renames that when all is written: an error, Ctrl-C, SIGTERM or a full disk leaves the former file, or none.
@@ -36,7 +36,7 @@ _KINDS = (
 
 
 class Sink(Protocol):
-    """What rows are written to. An OSError names the file as the user named it, or standard output."""
+    """The stream that rows are written to. An OSError names the file as the user named it, or standard output."""
 
     def write(self, data: bytes | memoryview, /) -> object: ...
 
@@ -175,14 +175,14 @@ def _status(path: str) -> os.stat_result | None:
 
 @contextmanager
 def open_output(output: str | None, *, live: bool = False) -> Iterator[Sink]:
-    """Standard output for None and `-`, or a file, to be written from its beginning.
+    """Opens a file to be written from its beginning; for None and `-`, standard output.
 
     The file is complete when the body ends, and replaces the former one then: with its permissions, and where links
     lead to. When the body fails or is interrupted, the former file stays, with a note on standard error.
 
     Args:
-        output: a path that `check_output` has let pass with the inputs of the command.
-        live: there is no end to wait for, and what is written must be seen at once: the file itself is written.
+        output: a path that `check_output` has accepted with the inputs of the command.
+        live: write into the file itself, because there is no end to wait for, and each row must be visible at once.
 
     Raises:
         OSError: the file cannot be written; names it as it was given.

@@ -22,7 +22,7 @@ class Sized(Protocol):
 
 
 def watched(output: str | None) -> bool:
-    """Whether a bar disturbs nothing: it is seen, and the rows go elsewhere."""
+    """Whether a bar can be shown: standard error is a terminal, and the rows go elsewhere."""
     return sys.stderr.isatty() and (output not in (None, "-") or not sys.stdout.isatty())
 
 
@@ -52,7 +52,8 @@ def progress(total: int, *, shown: bool) -> Iterator[Advance]:
 
 @contextmanager
 def tasks(*, shown: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Gives what shows a job's description, and how many tasks of it are done and there are; None if not `shown`."""
+    """Yields a function that shows a job's description, the number of its finished tasks and of all its tasks; None if
+    not `shown`."""
     if not shown:
         yield None
         return
@@ -65,7 +66,7 @@ def tasks(*, shown: bool) -> Iterator[Callable[[str, int, int], None] | None]:
 
 @contextmanager
 def spark_tasks() -> Iterator[Callable[[str, int, int], None] | None]:
-    """As `tasks`, on a terminal. Warnings about workers are printed at the end."""
+    """The progress of Spark's tasks, shown on a terminal. Warnings about workers are printed at the end."""
     with warnings.catch_warnings(record=True) as caught, tasks(shown=sys.stderr.isatty()) as progress:
         warnings.simplefilter("always", RuntimeWarning)
         try:

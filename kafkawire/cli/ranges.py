@@ -19,7 +19,7 @@ _LEAST_SECONDS = 10**9
 
 
 def offset_range(text: str) -> Range:
-    """`100..200` without 200, `100..`, `..200`, or `100` alone."""
+    """The range of offsets `100..200` (without 200), `100..`, `..200`, or `100` alone."""
     if _NUMBER.fullmatch(text) and not text.startswith("-"):
         return int(text), int(text) + 1
     found = _RANGE.fullmatch(text)

@@ -1,4 +1,4 @@
-"""`kafkawire schema`: the message schemas: which there are, what is in them, and codecs generated from one's own.
+"""`kafkawire schema`: lists, shows and exports message schemas, and generates codecs from the user's own.
 
 `import`, `diff` and `emit` are in modules of their own.
 """

@@ -79,7 +79,7 @@ def import_schemas(
 
 
 def _closing(gap: VersionGapError) -> str:
-    """Which release closes a gap, where one does that is known here."""
+    """The end of an error's sentence: which releases fill the gap between versions, where they are known."""
     having = [versions.releases_with(gap.message, version) for version in gap.versions]
     closing = [release for release in having[0] if all(release in others for others in having)]
     if closing:

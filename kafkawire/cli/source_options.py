@@ -1,4 +1,4 @@
-"""The options of commands that read copies of log directories or a cluster, and judge what they find: declared once."""
+"""The options shared by the commands that read copies of log directories or a cluster and judge what they find."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of commands that run on this machine or as a Spark job, declared once."""
+"""The options shared by the commands that run on this machine or as a Spark job."""
 
 from __future__ import annotations
 

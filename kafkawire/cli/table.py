@@ -266,7 +266,8 @@ def _total(columns: Sequence[_Column]) -> int:
 
 
 def _shortened(columns: list[_Column], width: int, *, above: int, least: int) -> list[_Column]:
-    """The columns with text wider than `above` as wide as there is room; nothing where that is less than `least`."""
+    """Narrows the columns with text wider than `above` until all fit; an empty list where that takes less than
+    `least`."""
     long = {column.name for column in columns if not column.number and not column.time and column.natural > above}
 
     def of(limit: int) -> list[_Column]:
@@ -282,7 +283,7 @@ def _shortened(columns: list[_Column], width: int, *, above: int, least: int) ->
 
 
 def _with_place(columns: list[_Column]) -> list[_Column]:
-    """Topic and partition as one column, `orders-3`, where both are there."""
+    """Topic and partition as one column, `orders-3`, where the table has both."""
     by_name = {column.name: column for column in columns}
     for topic, partition in (("topic", "partition"), ("Topic", "Partition")):
         if topic in by_name and partition in by_name:
@@ -350,7 +351,7 @@ def _table_text(columns: Sequence[_Column], *, terminal: bool, utf8: bool) -> st
 
 
 def _padded(column: _Column, *, utf8: bool) -> list[str]:
-    """The cells, each as wide as the column; text that is too wide without its middle."""
+    """The cells, each padded to the width of the column; text that is too wide loses its middle."""
     width = column.taken
     cells = column.cells
     if column.natural > width and not column.prose:
@@ -361,8 +362,8 @@ def _padded(column: _Column, *, utf8: bool) -> list[str]:
 
 
 def _filled(cell: str, width: int, column: _Column) -> str:
-    """A cell as wide as its column. Of prose, blanks at the end are left out that rich takes for too many: there it
-    counts characters, also those of no width."""
+    """A cell padded to the width of its column. In prose, rich counts characters of no width too, so blanks at the end
+    that would be too many for it are left out."""
     if column.prose and len(cell) > width:
         blanks = len(cell) - len(cell.rstrip())
         cell = cell[: len(cell) - min(blanks, len(cell) - width)]
@@ -370,7 +371,7 @@ def _filled(cell: str, width: int, column: _Column) -> str:
 
 
 def _wrapped(columns: Sequence[_Column], console: Any) -> dict[int, dict[int, list[str]]]:
-    """Prose on several lines: of each row that has some, by column."""
+    """The prose of each row wrapped to several lines, by column."""
     from rich.text import Text
 
     found: dict[int, dict[int, list[str]]] = {}
@@ -408,7 +409,7 @@ def _cells(text: str) -> int:
 
 
 def _in_the_middle(text: str, width: int, *, utf8: bool) -> str:
-    """Text that is too wide without its middle: names differ at their ends."""
+    """Text shortened in the middle to a width, because names differ at their ends."""
     if _cells(text) <= width:
         return text
     from rich.cells import cell_len, set_cell_size

@@ -1,4 +1,4 @@
-"""The rows of a table as dicts, from rows and from lines of JSON; those beyond a limit are only counted."""
+"""The rows of a table as dicts, from rows and from lines of JSON; rows beyond a limit are only counted."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Kind(msgspec.Struct):
 
 
 def _kind(row: type[msgspec.Struct]) -> str:
-    """What the rows of a class have in their field `kind`; empty where they have none, and never come as lines."""
+    """The value of the field `kind` in the rows of a class; empty where they have none, and never come as lines."""
     found: str = next((field.default for field in msgspec.structs.fields(row) if field.name == "kind"), "")
     return found
 

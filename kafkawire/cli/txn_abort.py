@@ -227,7 +227,7 @@ def _named(
 
 
 def _abort_all(job: EndingJob, format: Format) -> None:
-    """Ends as find-hanging does with the remaining findings."""
+    """Raises the exit of `find-hanging` for the findings that remain."""
     from kafkawire.transactions.verdict.abort_rules import all_hanging
 
     counting = Counting()

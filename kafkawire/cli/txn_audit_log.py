@@ -1,9 +1,9 @@
-"""The audit log of `txn abort`, `force-terminate` and `commit`: who changed what, why, the result; a JSON line each.
+"""The audit log of `txn abort`, `force-terminate` and `commit`: JSON lines with who changed what, why, and the result.
 
-By default one file a user, `$XDG_STATE_HOME/kafkawire/txn-audit.jsonl` (`~/.local/state/...`): the place that the XDG
-specification has for logs that outlive a program. It does not depend on the working directory, and needs no rights
-on the machine. Only the user may read it. A command that is interrupted (Ctrl-C, SIGTERM, a
-closed terminal) appends a line that records this; without that line it was killed (SIGKILL, power loss).
+By default there is one file per user, `$XDG_STATE_HOME/kafkawire/txn-audit.jsonl` (`~/.local/state/...`), where the XDG
+specification puts logs that outlive a program. It does not depend on the working directory, and needs no rights on the
+machine. Only the user may read it. A command that is interrupted (Ctrl-C, SIGTERM, a closed terminal) appends a line
+that records this; without that line it was killed (SIGKILL, power loss).
 
 Nothing is sent before its line is on the disk. What was sent has happened, whether or not its outcome can be recorded
 (a full disk, a file system that is read-only now, a closed pipe): then the command prints it, and that it is not there.
@@ -103,7 +103,8 @@ class AuditLog:
         self.problem = ""
 
     def write(self, target: Any, request: Any, result: msgspec.Struct | None) -> None:
-        """A line; it is on the disk when this returns. Without a result it is the line before, and gets a new id.
+        """Appends a line, which is on the disk when this returns. Without a result it is the line before, and gets a
+        new id.
 
         Args:
             target: what is known of the transaction.
@@ -185,7 +186,7 @@ class AuditLog:
 
 
 def default_path() -> Path:
-    """See the module."""
+    """The default path of the log: `kafkawire/txn-audit.jsonl` in the user's state directory (XDG)."""
     state = os.environ.get("XDG_STATE_HOME", "")
     home = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
     return home / "kafkawire" / "txn-audit.jsonl"
@@ -198,7 +199,8 @@ def _without(result: msgspec.Struct, *known: Any) -> dict[str, Any]:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """For appending; a file for reading, too, if that is permitted. A pipe for writing only: so its end is noticed."""
+    """Opens the log for appending; a file for reading, too, if that is permitted. A pipe is opened for writing only, so
+    that its closing is noticed."""
     if path.is_file() or not path.exists():
         with suppress(PermissionError):
             return open(path, "a+b", buffering=0, opener=_private)

@@ -25,7 +25,7 @@ _MOST = 20
 
 
 class ProducerLine(output.CommandRow, frozen=True, kw_only=True):
-    """Of the producers of a partition, as a line of the table."""
+    """The producers of a partition, as a line of the table."""
 
     topic: str
     partition: int
@@ -37,7 +37,7 @@ class ProducerLine(output.CommandRow, frozen=True, kw_only=True):
 
 
 class IdLine(output.CommandRow, frozen=True, kw_only=True):
-    """Of the transactional ids of a pattern, as a line of the table."""
+    """The transactional ids of a pattern, as a line of the table."""
 
     pattern: str
     ids: int

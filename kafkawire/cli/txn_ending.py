@@ -1,4 +1,5 @@
-"""The common part of `txn abort` and `txn force-terminate`: they confirm, show the exact request, and record it."""
+"""The common part of `txn abort` and `txn force-terminate`: confirmation, display of the exact request, and its
+record."""
 
 from __future__ import annotations
 
@@ -37,10 +38,11 @@ class EndingJob(msgspec.Struct, frozen=True, kw_only=True):
     human: bool
 
     def refuse(self, target: Any, reason: str, text: str) -> None:
-        """As `AuditLog.refuse`; of a dry run nothing is recorded.
+        """Records a refused request in the audit log, unless this is a dry run.
 
         Args:
-            target, reason, text: as there.
+            target, reason, text: the transaction, the kind of refusal, and the sentence of the error
+                (`AuditLog.refuse`).
         """
         if self.log is not None:
             self.log.refuse(target, reason, text)
@@ -79,7 +81,7 @@ def _can_ask() -> bool:
 
 
 def ask_leave(question: str, *, yes: bool) -> None:
-    """Asks on the terminal; standard output gets nothing of it.
+    """Asks for consent on the terminal, and never on standard output.
 
     Raises:
         NotConfirmed: the answer was not yes.

@@ -116,8 +116,8 @@ def with_admin(
     """The result of `action`, with a client of the cluster that is closed afterwards. Waits are reported on standard
     error, and `counting` on a terminal.
 
-    SIGTERM, and SIGHUP of a terminal that is gone, end it as Ctrl-C does: `action` is cancelled, and can still report
-    its result.
+    SIGTERM, and SIGHUP when the terminal closes, end it as Ctrl-C does: `action` is cancelled, and can still report its
+    result.
 
     Args:
         bootstrap: `HOST:PORT,...`.
@@ -125,7 +125,7 @@ def with_admin(
         timeout: seconds for all requests together, or None.
         action: the coroutine function to run.
         counting: progress to show on a terminal.
-        reload: called at SIGHUP, where that is to be no end. If it returns True, the client is closed, and `action` is
+        reload: called at SIGHUP instead of ending. If it returns True, the client is closed, and `action` is
             cancelled and called again with one of the properties that the file has then.
     """
     from kafkawire.client import Admin

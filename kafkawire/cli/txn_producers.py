@@ -113,7 +113,7 @@ def print_producers(
     wide: bool = False,
     no_cut: bool = False,
 ) -> None:
-    """Prints what is wanted, and ends as the command does.
+    """Prints the wanted producers, and raises the exit of the command.
 
     Args:
         bootstrap, command_config, timeout: see `with_admin`.

@@ -171,12 +171,12 @@ def watch(
 
 
 def _on_terminal() -> bool:
-    """Whether SIGHUP says that the terminal is gone. A service has none."""
+    """Whether SIGHUP means that the terminal was closed. A service has none."""
     return any(os.isatty(number) for number in range(3))
 
 
 def _reload(bootstrap: str, command_config: str | None, metrics: _Metrics | None) -> bool:
-    """Checks what has been configured anew, and takes it; a warning, and False, where it cannot be used."""
+    """Reads the configuration again and uses it; where it is not valid, prints a warning and returns False."""
     from kafkawire.client import Config, read_properties
 
     try:
@@ -201,7 +201,7 @@ def _print(found: list[rows.Change | rows.Poll], watching: Watch, *, every_poll:
 
 
 class _Metrics:
-    """What --listen serves and --textfile gets."""
+    """The metrics that --listen serves and --textfile writes."""
 
     def __init__(self, textfile: str | None, web_config: str | None, interval_ms: int) -> None:
         self._textfile = textfile

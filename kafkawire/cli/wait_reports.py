@@ -1,4 +1,4 @@
-"""Reports of a command's waits on standard error: on a terminal one line that is redrawn, elsewhere a line a wait.
+"""Reports of a command's waits on standard error: on a terminal one line that is redrawn, elsewhere one line per wait.
 
 Short waits are not reported.
 """

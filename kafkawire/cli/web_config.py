@@ -1,7 +1,7 @@
 """TLS and passwords of the metrics' endpoint, in the form of Prometheus' exporter-toolkit (web.config.file).
 
-What the form has and this server has not (cipher suites, curves, certificates that are requested and not verified) is
-refused: a setting that is ignored would be a hole.
+Settings that this server does not support (cipher suites, curves, certificates that are requested and not verified) are
+refused: ignoring one could weaken security.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WebConfig:
-    """Who may read, and over what.
+    """Who may read the metrics, and whether over TLS.
 
     Attributes:
         context: of TLS; None: plain HTTP.

@@ -226,7 +226,8 @@ def _subject(
 
 
 def _words(given: list[str], bootstrap: str | None, format: Format) -> rows.Subject | None:
-    """Looks up pasted words: the subject that they name, where a cluster is given to ask; else they are printed."""
+    """Looks up pasted words: returns the subject that they name if a cluster is given to ask, otherwise prints their
+    meaning."""
     from kafkawire.transactions.blocking.pasted_words import WORDS, asked, recognised
 
     none = "give --group, --topic, --transactional-id or --producer-id; or a line of a log, in quotes"
@@ -286,7 +287,7 @@ def _copied(
 
 
 def _print(found: rows.Why, *, evidence: bool) -> None:
-    """Prints blockers as blocks, then where the time goes; or that nothing blocks, and what that rests on."""
+    """Prints each blocker with its details, then the lags; or that nothing blocks, and what that rests on."""
     from kafkawire.transactions.blocking.blocker_text import behind, block, wrapped_command
     from kafkawire.transactions.blocking.why import nothing_blocks
     from kafkawire.transactions.formatting import when

@@ -319,7 +319,7 @@ class _Shown:
 
 
 def _missing(row: rows.Row) -> Iterator[str]:
-    """What a row says that is not known."""
+    """Sentences on what a row leaves unknown."""
     if isinstance(row, rows.WitnessSummary):
         if row.read_unknown:
             yield f"of {row.read_unknown} of {row.fetched} fetched batches nothing is known"

@@ -51,7 +51,7 @@ class BatchWalk:
     of the bytes that were walked over.
 
     Args:
-        check_crc, max_batch_bytes, check_offsets: as of `read`.
+        check_crc, max_batch_bytes, check_offsets: see `read`.
         start: where the walk begins.
     """
 

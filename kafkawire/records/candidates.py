@@ -44,7 +44,7 @@ def search(window: bytes, count: int, left: int, longest: int) -> list[tuple[int
     """`candidates` in pure Python.
 
     Args:
-        window, count, left, longest: as of `candidates`.
+        window, count, left, longest: see `candidates`.
     """
     # Zeros after the end: a message of magic 0 can be shorter than a header of magic 2.
     data = window + bytes(REACH)

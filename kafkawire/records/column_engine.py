@@ -18,7 +18,7 @@ class ColumnEngine(Protocol):
         Args:
             data: bytes from the beginning of a batch on.
             stop: place in `data`.
-            check_crc, max_batch_bytes: as of `records.read`.
+            check_crc, max_batch_bytes: see `records.read`.
         """
 
     def checksums(self, data: Bytes, positions: Int64, /) -> Bools:

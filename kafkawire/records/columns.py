@@ -240,7 +240,7 @@ def batches(
     """The batches in `data` in order of position, as many at a time as lie whole in a window.
 
     Args:
-        data, start, end, check_crc, max_batch_bytes: as of `records.read`.
+        data, start, end, check_crc, max_batch_bytes: see `records.read`.
         window: bytes.
     """
     source = source_of(data)
@@ -293,7 +293,7 @@ def read(
     """The records in `data`: `batches` and `records` in one.
 
     Args:
-        data, start, end, check_crc, max_batch_bytes: as of `records.read`.
+        data, start, end, check_crc, max_batch_bytes: see `records.read`.
     """
     for item in batches(data, start=start, end=end, check_crc=check_crc, max_batch_bytes=max_batch_bytes):
         if isinstance(item, Batches):

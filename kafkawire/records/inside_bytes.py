@@ -296,7 +296,7 @@ def shown_inside(
     """The JSON of what is inside of bytes, and of what is inside of bytes in that.
 
     Args:
-        content, protocol_type, assignor: as of `inside`.
+        content, protocol_type, assignor: see `inside`.
         text: the bytes as base64.
     """
     found = inside(content, b64decode(text), protocol_type, assignor)

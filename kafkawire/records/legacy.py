@@ -118,7 +118,7 @@ def read_messages(data: memoryview, *, position: int, limit: int) -> Iterator[Re
     """The message that `data` is, or the messages in it if it is a wrapper.
 
     Args:
-        data, position, limit: as of `contents`.
+        data, position, limit: see `contents`.
 
     Raises:
         RecordError: as `contents`; also a message in a wrapper that is compressed, of another magic than 0 and 1, or

@@ -152,7 +152,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
         """The names of the fields that are set, in order.
 
         Args:
-            payload, metadata: as of `of`.
+            payload, metadata: see `of`.
             transaction: whether the transaction has a state.
         """
         absent = {

@@ -77,7 +77,7 @@ class Generated:
         """`Engine.decode`.
 
         Args:
-            data, version, offset, strict, copy: as of `Message.decode`.
+            data, version, offset, strict, copy: see `Message.decode`.
         """
         decoder = self.decoders.get(version)
         if type(data) is not bytes or strict or offset or not copy or decoder is None:
@@ -95,7 +95,7 @@ class Generated:
         """`Engine.decode_from`.
 
         Args:
-            data, version, offset, strict, copy: as of `Message.decode`.
+            data, version, offset, strict, copy: see `Message.decode`.
         """
         data = octets(data)
         decoder = self.decoders.get(version)

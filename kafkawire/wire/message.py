@@ -128,7 +128,7 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         """The message that begins at `offset`, and the offset after it; what follows is not looked at.
 
         Args:
-            data, version, offset, strict, copy: as of `decode`.
+            data, version, offset, strict, copy: see `decode`.
 
         Raises as `decode` does; ValueError when `offset` lies outside the data.
         """
@@ -180,7 +180,7 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
         Args:
             data: the bytes, with the prefix first.
-            strict, copy: as of `decode`.
+            strict, copy: see `decode`.
         """
         spec = cls.spec
         data = octets(data)
@@ -219,7 +219,7 @@ class Engine(Protocol):
         """The message that begins at `offset` and ends where the data ends.
 
         Args:
-            data, version, offset, strict, copy: as of `Message.decode`.
+            data, version, offset, strict, copy: see `Message.decode`.
         """
 
     def decode_from(
@@ -228,7 +228,7 @@ class Engine(Protocol):
         """The message that begins at `offset`, and the offset after it.
 
         Args:
-            data, version, offset, strict, copy: as of `Message.decode`.
+            data, version, offset, strict, copy: see `Message.decode`.
         """
 
     def encode(self, value: Any, version: int, /) -> bytes | None:
@@ -305,7 +305,7 @@ class Codec:
         """What the engine refused, read by the interpreter to the end of the data.
 
         Args:
-            data, version, offset, strict, copy: as of `Message.decode`.
+            data, version, offset, strict, copy: see `Message.decode`.
         """
         data = octets(data)
         message, end = self.replay_from(data, version, offset, strict, copy)
@@ -324,7 +324,7 @@ class Codec:
         """What the engine refused, read by the interpreter.
 
         Args:
-            data, version, offset, strict, copy: as of `Message.decode`.
+            data, version, offset, strict, copy: see `Message.decode`.
         """
         from kafkawire.wire.interpreter import allocation_limit, without_views
 

@@ -225,7 +225,7 @@ def read_array(items: Items[T], b: Buffer, p: int, version: int = 0) -> Elements
 
     Args:
         items: reads the elements.
-        b, p, version: as of all readers.
+        b, p, version: the buffer, the position in it, and the version of the message.
     """
     n = _int32(b, p)[0]
     p += 4
@@ -239,7 +239,7 @@ def read_nullable_array(items: Items[T], b: Buffer, p: int, version: int = 0) ->
 
     Args:
         items: reads the elements.
-        b, p, version: as of all readers.
+        b, p, version: the buffer, the position in it, and the version of the message.
     """
     return (None, p + 4) if _int32(b, p)[0] < 0 else read_array(items, b, p, version)
 
@@ -249,7 +249,7 @@ def read_compact_array(items: Items[T], b: Buffer, p: int, version: int = 0) -> 
 
     Args:
         items: reads the elements.
-        b, p, version: as of all readers.
+        b, p, version: the buffer, the position in it, and the version of the message.
     """
     n = b[p]
     if 0 < n < 128:
@@ -269,7 +269,7 @@ def read_compact_nullable_array(
 
     Args:
         items: reads the elements.
-        b, p, version: as of all readers.
+        b, p, version: the buffer, the position in it, and the version of the message.
     """
     n = b[p]
     if n < 128:
@@ -399,7 +399,7 @@ def read_struct(item: StructReader[T], b: Buffer, p: int, version: int) -> tuple
 
     Args:
         item: reads the struct.
-        b, p, version: as of all readers.
+        b, p, version: the buffer, the position in it, and the version of the message.
     """
     return item(b, p, version)
 
@@ -409,7 +409,7 @@ def read_nullable_struct(item: StructReader[T], b: Buffer, p: int, version: int)
 
     Args:
         item: reads the struct.
-        b, p, version: as of all readers.
+        b, p, version: the buffer, the position in it, and the version of the message.
     """
     return (None, p + 1) if b[p] > 127 else item(b, p + 1, version)
 
@@ -419,7 +419,7 @@ def read_tagged_nullable_struct(item: StructReader[T], b: Buffer, p: int, versio
 
     Args:
         item: reads the struct.
-        b, p, version: as of all readers.
+        b, p, version: the buffer, the position in it, and the version of the message.
     """
     n, p = read_uvarint(b, p)
     return (None, p) if n <= 0 else item(b, p, version)

@@ -69,7 +69,7 @@ def read_tags(tags: Tags, b: Buffer, p: int, version: int) -> tuple[Any, ...]:
 
     Args:
         tags: of the class.
-        b, p, version: as of all readers.
+        b, p, version: the buffer, the position in it, and the version of the message.
     """
     if not b[p]:
         return (*tags.defaults, (), p + 1)
@@ -132,7 +132,7 @@ def write_tags(tags: Tags, value: Any, out: Append, version: int) -> None:
     Args:
         tags: of the class.
         value: the struct.
-        out, version: as of all writers.
+        out, version: the `append` of the list of chunks, and the version of the message.
     """
     readers, writers = tags[version]
     fields: list[tuple[int, Buffer]] = []

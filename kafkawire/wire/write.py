@@ -192,7 +192,7 @@ def write_array(items: Items[T], values: Any, out: Append, version: int = 0) -> 
     Args:
         items: writes the elements.
         values: the elements.
-        out, version: as of all writers.
+        out, version: the `append` of the list of chunks, and the version of the message.
     """
     if values.__class__ is not tuple:
         check_array(values)
@@ -206,7 +206,7 @@ def write_nullable_array(items: Items[T], values: Any, out: Append, version: int
     Args:
         items: writes the elements.
         values: the elements.
-        out, version: as of all writers.
+        out, version: the `append` of the list of chunks, and the version of the message.
     """
     if values is None:
         out(_NULL_4)
@@ -220,7 +220,7 @@ def write_compact_array(items: Items[T], values: Any, out: Append, version: int 
     Args:
         items: writes the elements.
         values: the elements.
-        out, version: as of all writers.
+        out, version: the `append` of the list of chunks, and the version of the message.
     """
     if values.__class__ is not tuple:
         check_array(values)
@@ -234,7 +234,7 @@ def write_compact_nullable_array(items: Items[T], values: Any, out: Append, vers
     Args:
         items: writes the elements.
         values: the elements.
-        out, version: as of all writers.
+        out, version: the `append` of the list of chunks, and the version of the message.
     """
     if values is None:
         out(_COMPACT_NULL)
@@ -352,7 +352,7 @@ def write_struct(item: StructWriter[T], value: Any, out: Append, version: int) -
     Args:
         item: writes the struct.
         value: the struct.
-        out, version: as of all writers.
+        out, version: the `append` of the list of chunks, and the version of the message.
     """
     item(value, out, version)
 
@@ -363,7 +363,7 @@ def write_nullable_struct(item: StructWriter[T], value: Any, out: Append, versio
     Args:
         item: writes the struct.
         value: the struct.
-        out, version: as of all writers.
+        out, version: the `append` of the list of chunks, and the version of the message.
     """
     if value is None:
         out(NULL_STRUCT)
@@ -378,7 +378,7 @@ def write_tagged_nullable_struct(item: StructWriter[T], value: Any, out: Append,
     Args:
         item: writes the struct.
         value: the struct.
-        out, version: as of all writers.
+        out, version: the `append` of the list of chunks, and the version of the message.
     """
     if value is None:
         out(NULL_TAGGED_STRUCT)

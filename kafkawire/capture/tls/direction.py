@@ -141,7 +141,8 @@ class Direction:
         return pieces
 
     def pass_over(self, size: int, *, early: bool) -> None:
-        """Counts a record of `size` bytes that is not decrypted. If it is no early data, numbers are tried next."""
+        """Counts a record of `size` bytes that is not decrypted. If it is no early data, sequence numbers are tried
+        next."""
         if early:
             self.early += size
         else:

@@ -101,7 +101,7 @@ class TlsSession:
         yield from self._advance(index)
 
     def finish(self) -> Iterator[TlsEvent]:
-        """Ends the connection; yields what its last bytes come to."""
+        """Ends the connection; yields the events of its last bytes."""
         for index in (0, 1):
             if self.failure is None:
                 yield from self._advance(index)
@@ -128,8 +128,8 @@ class TlsSession:
     # Directions in which data follows data ---------------------------------------------------------------------------
 
     def hand_over(self, index: int) -> Steady | None:
-        """Hands over a direction in which nothing but data is expected, with the bytes that it holds: whoever takes it
-        decrypts its records until another one comes. None where it stays here.
+        """Hands over a direction in which only data is expected, with the bytes that it holds. The receiver decrypts
+        its records until a record of another type comes. None where the direction is not handed over.
 
         Args:
             index: of the direction.
@@ -160,7 +160,7 @@ class TlsSession:
             direction.append(*piece)
 
     def advance(self, index: int) -> Iterator[TlsEvent]:
-        """Goes on with the bytes of a direction that was taken back."""
+        """Continues with the bytes of a direction that was taken back."""
         if self.failure is None:
             yield from self._advance(index)
 

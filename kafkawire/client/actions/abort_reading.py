@@ -1,5 +1,5 @@
-"""Reads what an ABORT marker rests on, over connections that are open: each request goes to the broker that it is meant
-for, once. Nothing is routed, retried or connected again in between; what fails is `JudgeAgain`."""
+"""Reads the premises of an ABORT marker over open connections: each request goes once, to the broker that it is meant
+for. Nothing is routed, retried or connected again in between; a failure raises `JudgeAgain`."""
 
 from __future__ import annotations
 

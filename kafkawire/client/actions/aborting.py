@@ -3,9 +3,10 @@
     plan = await plan_abort(cluster, finding)                     # the exact request and its broker
     done = await abort(cluster, finding, search, record=print)    # verified, sent once, looked for in the log
 
-An ABORT marker cannot be undone. The transaction is therefore judged again, and what that rests on is read before and
-after: the second time within a second of the marker, which goes to the judged leader in the step in which that answers
-(`lease`, `abort_reading`). The outcome is read from the partition, not from the broker's response.
+An ABORT marker cannot be undone. The transaction is therefore judged again, and the premises of the verdict are read
+before and after that. The second reading is at most a second older than the marker, which is sent to the judged leader
+as soon as that leader's last answer arrives (`lease`, `abort_reading`). The outcome is read from the partition, not
+from the broker's response.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ Recorder = Callable[[rows.Finding, PreparedRequest, Aborted | None], None]
 
 
 async def look_at(cluster: Cluster, named: TransactionSpec, search: Search) -> rows.Audit:
-    """Every open transaction of one partition with its verdict, as `find_hanging`.
+    """Every open transaction of one partition with its verdict, as `find_hanging` gives it.
 
     Args:
         named: its topic and partition; its other fields are not used.

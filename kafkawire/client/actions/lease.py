@@ -1,4 +1,4 @@
-"""`Lease`: how long what was read may be acted on, by every clock that there is.
+"""`Lease`: the time for which a reading may be acted on, measured with every clock of the machine.
 
 CLOCK_MONOTONIC stands still on Linux while the machine is suspended; the wall clock goes on, but can be set. After a
 process was stopped or a machine was suspended, at least one of them shows it.
@@ -30,14 +30,15 @@ class JudgeAgain(ClientError):
 
 
 class Lease:
-    """See the module. It begins now."""
+    """The time for which a reading may be acted on; it begins now."""
 
     def __init__(self) -> None:
         self._began = [clock() for clock in CLOCKS]
 
     @property
     def age_s(self) -> float:
-        """Seconds since the start of the reading, by the clock that counted most; a clock that was set back, too."""
+        """Seconds since the start of the reading, by the clock that advanced the most. A clock that was set back counts
+        as well."""
         return max(abs(clock() - began) for clock, began in zip(CLOCKS, self._began, strict=True))
 
     @property

@@ -1,5 +1,5 @@
-"""A request that changes a cluster: prepared for the operator's consent, recorded before it is sent and again with its
-outcome, which is verified."""
+"""A request that changes a cluster. It is prepared for the operator's consent, recorded before it is sent, and recorded
+again with its verified outcome."""
 
 from __future__ import annotations
 

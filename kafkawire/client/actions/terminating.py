@@ -121,7 +121,7 @@ async def terminate(
 
     It is described once more over an open connection to its coordinator, and the request is sent in the step in which
     the answer comes, within a second. If that fails, it is described from the start. The request is not repeated: in
-    between, the application may have begun another transaction.
+    between, the application may have started another transaction.
 
     Args:
         shown: as `describe_one` returns it; what the operator agreed to end.
@@ -234,8 +234,8 @@ class _Sending:
         return replace(self._done(outcome, problem), producer=producer, state=state)
 
     async def _outcome_of_concurrent(self) -> Terminated:
-        """The outcome after CONCURRENT_TRANSACTIONS: so a coordinator answers that has begun to abort the transaction
-        and to fence its producer, or whose producer is ending it."""
+        """The outcome after CONCURRENT_TRANSACTIONS. A coordinator answers this when it has started to abort the
+        transaction and to fence its producer, or when the producer is ending the transaction."""
         error = fence_refusal(CONCURRENT_TRANSACTIONS, self.found.transactional_id)
         try:
             now = await describe(self.cluster, self.found.transactional_id, self.timeout_s)

@@ -1,4 +1,5 @@
-"""`Background`: an event loop in a thread of its own, for callers without one, or in one (a notebook)."""
+"""`Background`: an event loop in a thread of its own, for callers that have no event loop or already run in one (a
+notebook)."""
 
 from __future__ import annotations
 

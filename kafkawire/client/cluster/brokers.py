@@ -1,5 +1,5 @@
-"""`Brokers`: those of a cluster, found from a bootstrap list, with one connection each, opened when it is needed. The
-bootstrap connection serves its broker too, if the broker advertises the same address.
+"""`Brokers`: the brokers of a cluster, found from a bootstrap list, with one connection each, opened when it is needed.
+The bootstrap connection is also used as its broker's, if the broker advertises the same address.
 
 Requests to different brokers run concurrently; none outlasts its deadline. After a broker has not answered in time, a
 connection to it is attempted in the background: until it answers, a request to it fails after a second at most.
@@ -245,8 +245,8 @@ class Brokers:
             return opened
 
     async def _look(self, broker_id: int, error: RequestTimeoutError) -> Link:
-        """A connection to a broker that has not answered in time. It is opened in the background with the usual limit,
-        so that slow brokers are found, too; the caller waits for `LOOK_S` at most."""
+        """A connection to a broker that has not answered in time before. It is opened in the background with the usual
+        limit, so that slow brokers are found, too; the caller waits for at most `LOOK_S`."""
         began, look = self._looks.get(broker_id, (0.0, None))
         if look is None or (look.done() and (look.cancelled() or look.exception() is not None)):
             began, look = (

@@ -1,9 +1,10 @@
-"""`Cluster`: requests that find their broker and version, are repeated by Kafka's rules, and know their response.
+"""`Cluster`: sends a request to the broker that is responsible, in a version that both know, repeats it by Kafka's
+rules, and returns the typed response.
 
     async with Cluster(config) as cluster:
         listed = await cluster.ask(ListOffsetsRequest(...), topic="orders", partition=0)   # a ListOffsetsResponse
 
-Calls of many keys, each with an error of its own, are those of `request_driver`.
+`request_driver` has the calls about many keys, each of which may have an error of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`CurrentWaits`: what a client is waiting for now, so that a program can show it to its user.
+"""`CurrentWaits`: the waits of a client at this moment, so that a program can show them to its user.
 
 A client waits for responses, for connections, and for partitions to get a leader. It registers each wait for as long as
 it lasts.

@@ -1,7 +1,7 @@
 """Requests about many keys, each to the broker that is responsible for it.
 
-As Kafka's AdminApiDriver: look up the responsible brokers, send each broker one request for all its keys (all brokers
-concurrently), and start again with the keys whose errors are temporary.
+It follows Kafka's AdminApiDriver: look up the responsible brokers, send each broker one request for all its keys (all
+brokers concurrently), and start again with the keys whose errors are temporary.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ async def _raised(asked: Awaitable[Found[K, V]], keys: Sequence[K]) -> Found[K, 
 async def every(
     cluster: Brokers, brokers: Iterable[int], ask: Callable[[int], Awaitable[V]], deadline: Deadline
 ) -> Results[int, V]:
-    """As `drive`, where the keys are the brokers themselves. Their requests are sent concurrently.
+    """A value or an error for each broker, where the keys are the brokers themselves. Their requests are sent
+    concurrently.
 
     Args:
         ask: returns one broker's answer; it is called again where its `ClientError` is temporary.

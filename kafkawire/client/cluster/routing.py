@@ -120,7 +120,7 @@ async def coordinator_of(cluster: Brokers, transactional_id: str, deadline: Dead
 
 
 async def group_coordinator_of(cluster: Brokers, group: str, deadline: Deadline) -> int:
-    """As `coordinator_of`, of a group."""
+    """The coordinator of one group. Raises ClientError where it is not known."""
     return await _only(group_coordinators(cluster, deadline), group, "group")
 
 

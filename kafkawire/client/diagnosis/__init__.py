@@ -1,1 +1,1 @@
-"""Readings of a cluster, and the verdicts that they prove. Nothing here changes a cluster."""
+"""Readings of a cluster, and the verdicts that follow from them. Nothing here changes a cluster."""

@@ -1,4 +1,5 @@
-"""What an answer without findings rests on: leaders that all brokers name, all that was chosen, clocks, no errors."""
+"""The premises of an answer without findings: all brokers name the same leaders, everything that was chosen was read,
+clocks agree, and no broker answered with an error."""
 
 from __future__ import annotations
 

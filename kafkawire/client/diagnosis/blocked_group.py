@@ -1,5 +1,6 @@
-"""What blocks a group: a search in the partitions that its members are assigned (a group that is blocked from the start
-has committed no offset), in those with committed offsets, and in the one that stores its offsets.
+"""What blocks a group: a search in the partitions that its members are assigned, in the partitions with committed
+offsets, and in the partition that stores its offsets. Assignments count because a group that is blocked from the start
+has committed no offset.
 
 An open transaction blocks a group in two ways: it holds the last stable offset of a partition that the group reads, or
 it holds an offset of the group itself, which a consumer cannot fetch until the transaction has ended (KIP-447).

@@ -1,7 +1,8 @@
 """One reading of a cluster's open transactions, from leaders, coordinators and metadata.
 
 Partitions are read before coordinators: a transaction that ends in between is open in the partition and ended at its
-coordinator, and the next reading shows it closed. In the other order, one that begins in between would look hanging.
+coordinator, and the next reading shows it closed. In the other order, a transaction that begins in between would look
+hanging.
 
 Metadata of all brokers shows whether they name the same leader. A deposed leader that does not know it yet still
 answers, and may list transactions that have ended at its successor; its own metadata does not show that.
@@ -48,11 +49,11 @@ class Coordinators(msgspec.Struct, frozen=True):
 
 
 class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
-    """See the module.
+    """The open transactions of a cluster, read once, with what leaders, coordinators and metadata say of them.
 
     Attributes:
         at: epoch milliseconds of this machine's clock, when the partitions had been read.
-        until: likewise, when coordinators had described their ids.
+        until: epoch milliseconds of this machine's clock, when coordinators had described their ids.
         opens: every open transaction. `starts`: the first offset of the earliest one of each partition.
         errors: partitions that could not be described.
         offsets: of the partitions with open transactions.

@@ -1,9 +1,9 @@
-"""Whether coordinators have loaded the partitions of `__transaction_state` that they lead. Before that they list none
-of the partition's ids, without an error.
+"""Whether coordinators have loaded the partitions of `__transaction_state` that they lead. Until a coordinator has
+loaded a partition, it lists none of the partition's ids and returns no error.
 
 A broker can be the leader of a partition in all metadata for some time before it begins to load it; ListTransactions
-fails only during the load. DescribeTransactions shows it all the time: for an id that does not exist it answers
-TRANSACTIONAL_ID_NOT_FOUND only if the id's partition is loaded, otherwise NOT_COORDINATOR or
+fails only during the load. DescribeTransactions always shows whether the partition is loaded: for an id that does not
+exist it answers TRANSACTIONAL_ID_NOT_FOUND only if the id's partition is loaded, otherwise NOT_COORDINATOR or
 COORDINATOR_LOAD_IN_PROGRESS (`TransactionStateManager.getTransactionState`). So an invented id of each partition is
 described.
 """

@@ -94,7 +94,8 @@ class _Examination:
         )
 
     async def _eligible(self, state: ClusterState) -> dict[TopicPartition, EligibleReplicas] | None:
-        """Of the partitions that may have some; None where brokers keep none, or could not be asked."""
+        """The eligible replicas of the partitions that may have some; None where brokers keep none, or could not be
+        asked."""
         wanted = set(below_min_isr(state))
         if not state.keeps_eligible:
             return None
@@ -114,7 +115,7 @@ class _Examination:
             return None
 
     async def _counted(self, state: ClusterState, topics: set[str]) -> ClusterState:
-        """With the census."""
+        """Adds the census to the checkup."""
         cluster = self._cluster
         producers = await describe_producers(cluster, state.partitions, cluster.deadline())
         self._hidden += [f"producers: {gap.text}" for gap in gaps_of(producers.errors)]

@@ -1,6 +1,7 @@
 """How a transaction ended: the marker in its partition's log.
 
-For an operator who aborts a transaction that has already ended, by another operator or by itself.
+It is shown to an operator who tries to abort a transaction that has already ended by itself or was ended by another
+operator.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A partition's log as it is fetched, in the form in which audits read segments: one file, of which only the newest
-piece is in memory."""
+"""The log of a live partition in the form in which audits read segments: one file, of which only the piece that was
+fetched last is in memory."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class FetchedPiece:
         self.data = b""
 
     def follow(self, data: bytes) -> None:
-        """Replace it by the next one."""
+        """Replaces the piece by the next one."""
         self.start, self.end, self.data = self.end, self.end + len(data), data
 
     def skip(self, size: int) -> None:
-        """Replace it by the end of a next one that was read before."""
+        """Replaces the piece by the end of the next one, which was read before."""
         self.start = self.end = self.end + size
         self.data = b""
 

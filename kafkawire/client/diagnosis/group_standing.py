@@ -1,5 +1,5 @@
-"""Where a group stands on a live cluster, for its lag: its offsets, those in transactions, what its members are
-assigned, and what holds the partitions back."""
+"""The inputs of a group's lag on a live cluster: its committed offsets, its offsets in open transactions, the
+partitions assigned to its members, and what holds the partitions back."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Finds the hanging transactions of a cluster (KIP-664's find-hanging, with proofs).
 
-A first reading finds suspects. A transaction is *hanging* only if it was so in two readings, some time apart, no
+A first reading finds suspects. A transaction is *hanging* only if two readings, some time apart, agree on that, no
 coordinator moved in between, and it is proven that nothing was hidden. What cannot be proven is *unknown*.
 """
 
@@ -83,7 +83,7 @@ async def observe(
     clock: Callable[[], int] = clock_ms,
     progress: Callable[[int, int], None] | None = None,
 ) -> Observation:
-    """As `find_hanging`, for callers that repeat it.
+    """Every open transaction with its verdict, for callers that repeat the search of `find_hanging`.
 
     Args:
         earlier: the last findings. A transaction that was hanging or stuck, and is so in the first reading now, is not
@@ -250,7 +250,7 @@ class _Finder:
         return reading
 
     async def _read(self, partitions: Collection[TopicPartition], first: bool = False) -> ClusterReading:
-        """`first`: to find suspects; leaders and coordinators are not verified."""
+        """Reads the cluster once. `first`: to find suspects; leaders and coordinators are not verified."""
         progress = self._progress
         total = len(partitions)
         advance = (lambda done: progress(done, total)) if first and progress is not None else None
@@ -276,7 +276,8 @@ class _Finder:
         thorough: bool,
         before: ClusterReading | None = None,
     ) -> dict[OpenKey, rows.Finding]:
-        """`thorough`: with proofs of absence; verdicts without them only find suspects.
+        """Judges each transaction of a reading. `thorough`: with proofs of absence; verdicts without them only find
+        suspects.
         `before`: an earlier reading, since which no coordinator has moved."""
         absence = Absence()
         id_states = dict(reading.id_states)

@@ -1,9 +1,9 @@
-"""What open transactions of a live cluster hold back: requests beyond those of a search, of bounded size.
+"""What open transactions of a live cluster hold back, by further requests of bounded size after those of a search.
 
 Only for transactions that need attention (not live, not young), and once for each: ListGroups to each broker,
 OffsetFetch for each group, DescribeLogDirs and DescribeConfigs for their partitions, and Fetch of at most
-`Search.fetch_bytes` of each of at most `MOST_FETCHES` partitions. What a broker refuses is estimated, or named in
-`Impact.unknown`; it is no gap of the search.
+`Search.fetch_bytes` of each of at most `MOST_FETCHES` partitions. A value that a broker refuses is estimated, or named
+in `Impact.unknown`; the search does not count it as a gap.
 """
 
 from __future__ import annotations

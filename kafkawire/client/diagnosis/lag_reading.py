@@ -1,6 +1,6 @@
-"""How far a group is behind on a live cluster: its offsets, and at most some bytes of each partition from there on.
+"""The lag of a group on a live cluster, from its offsets and a bounded number of bytes of each partition after them.
 
-Fetched as by a read_uncommitted consumer: the markers between the data show what a read_committed one gets.
+Partitions are fetched as by a read_uncommitted consumer: the markers in the data show what a read_committed one gets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The clocks of brokers, by the newest times that they wrote into the logs that they lead: pure functions.
 
-A broker's clock cannot be asked for. But a time that it wrote is not after its clock now: so one that is after this
-machine's clock is of a broker whose clock is ahead of it. A broker whose newest time is in the past may have written
-nothing since.
+No request returns a broker's clock. But a time that a broker wrote is never after its present clock. So if such a time
+is after this machine's clock, the broker's clock is ahead of it. The reverse proves nothing: a broker whose newest time
+is in the past may have written nothing since.
 """
 
 from __future__ import annotations

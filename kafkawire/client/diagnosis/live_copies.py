@@ -1,4 +1,5 @@
-"""A live cluster as what brokers hold, for the witness: each partition as its leader has it."""
+"""`LiveCopies`: the logs of a live cluster for the witness, in place of copied log directories: each partition as its
+leader has it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The logs of live partitions up to where they end now, piece by piece, with what became of their transactions.
 
-Below the last stable offset brokers say which transactions were aborted (Fetch of a read_committed consumer); all
-others were committed. Above it the markers up to the high watermark decide, so that part is fetched twice: no
-transaction that is open began below it.
+Below the last stable offset a Fetch of a read_committed consumer returns the transactions that were aborted; all others
+were committed. From that offset on the markers up to the high watermark decide, so that part is fetched twice. No open
+transaction began below it.
 """
 
 from __future__ import annotations

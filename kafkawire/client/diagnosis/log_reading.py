@@ -67,7 +67,7 @@ class ReadWith(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         address: of the cluster, as findings and damage name it.
-        producer_expiration_ms, id_expiration_ms: settings, as of `AuditedReplica`.
+        producer_expiration_ms, id_expiration_ms: producer.id.expiration.ms and transactional.id.expiration.ms.
     """
 
     address: str
@@ -234,8 +234,8 @@ class _RangeLog:
             self._begin(base_offset)
 
     def restart(self) -> int:
-        """Begin anew without the pieces of an earlier reading, which do not fit what its leader remembers now. Returns
-        the offset to begin at."""
+        """Starts again without the pieces of an earlier reading, which do not fit what the leader remembers now.
+        Returns the offset to start at."""
         self.journaled = False
         self._begin(self.asked.start)
         return self.asked.start

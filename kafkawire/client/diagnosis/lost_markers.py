@@ -1,9 +1,9 @@
 """Whether a transaction that hangs may be a committed one whose marker an election has lost.
 
-An unclean election removes markers that only the last leader had (KIP-101, KIP-966). A transaction that was committed
-looks then like one that came after its end: no coordinator will end it, and an ABORT marker would hide what is
-committed. It is so only where the partition has another replica, its leader has changed since, and its topic allows
-such elections.
+An unclean election removes markers that only the last leader had (KIP-101, KIP-966). A committed transaction without
+its marker looks like a hanging one: no coordinator will end it, and an ABORT marker would hide committed records. This
+is possible only where the partition has another replica, its leader has changed since, and its topic allows such
+elections.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SIDE_BY_SIDE = 8
 async def lost_marker_doubts(
     cluster: Cluster, metadata: Metadata, findings: Mapping[OpenKey, Finding], deadline: Deadline
 ) -> dict[OpenKey, str]:
-    """Why COMMIT markers may have been lost, a sentence for each transaction of which that is so.
+    """A sentence for each transaction whose COMMIT marker may have been lost, with the reason.
 
     Args:
         metadata: that of before the findings: a transaction that was open then had lost its marker by then.

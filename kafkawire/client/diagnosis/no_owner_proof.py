@@ -1,4 +1,5 @@
-"""Proofs that no transactional id owns a producer id: an id that is not listed may be hidden, or moving."""
+"""Proofs that no transactional id owns a producer id. That no broker lists such an id is no proof: the id may be hidden
+from the client, or its coordinator may be moving."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What blocks partitions of a live cluster and is no transaction: bytes that hold no valid batch, replicas that are
-missing, a tier that lags.
+"""What blocks partitions of a live cluster other than a transaction: bytes that hold no valid batch, missing replicas,
+a tier that lags.
 
-Leaders do not verify the checksums of what they return, and consumers do: so the log is fetched, and verified here.
+Leaders do not verify the checksums of what they return, but consumers do. So the log is fetched and verified here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Offsets of a group in open transactions: what the partition of `__consumer_offsets` that keeps them holds of them.
+"""The offsets of a group that are in open transactions, read from the partition of `__consumer_offsets` that keeps
+them.
 
-A broker answers that an offset is in a transaction, not in whose. The records of the transaction name the group and
-the partition, also for a group without members and without a committed offset, whose partitions no broker lists.
+A broker answers that an offset is in a transaction, but not which producer's. The records of the transaction name the
+group and the partition, also for a group without members and without a committed offset, whose partitions no broker
+lists.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class _Line(msgspec.Struct, frozen=True):
     crc: int = 0
 
     def sealed(self) -> _Line:
-        """With its checksum."""
+        """The line with its checksum."""
         return replace(self, crc=zlib.crc32(msgspec.json.encode(replace(self, crc=0))))
 
 
@@ -148,7 +148,7 @@ class Journal:
             raise ClientError(f"{self._path}: the columns of {place} from offset {offset} on: {error}") from None
 
     def add(self, place: TopicPartition, first: int, following: int, part: PartColumns | None) -> None:
-        """Note a piece.
+        """Adds a piece to the journal.
 
         Args:
             first, following: its offsets are `[first, following)`.
@@ -158,6 +158,6 @@ class Journal:
         self._write(_Line(*place, self._generations.get(place), first, following, text).sealed())
 
     def remove(self) -> None:
-        """Delete the file: all was read."""
+        """Deletes the file, when all was read."""
         if self._path is not None:
             os.remove(self._path)

@@ -1,5 +1,5 @@
-"""What an audit of a live cluster reads: of each partition the log from its oldest open transaction on, or from a time
-on; and about how many bytes that are."""
+"""The plan of an audit of a live cluster: the part of each partition's log that is read (from its oldest open
+transaction on, or from a given time on), and an estimate of its bytes."""
 
 from __future__ import annotations
 

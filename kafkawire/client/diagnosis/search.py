@@ -57,7 +57,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
             moves.
         impact: read what transactions that need attention hold back (`impact_reading`), beyond their offsets, and what
             decides between their causes (`broker_traits`).
-        impact_of_all: likewise of transactions that need none.
+        impact_of_all: read it for transactions that need no attention, too.
         fetch_bytes: most bytes that are fetched of a partition for that; 0 for none.
         show_records: number of records of each transaction in its impact.
         as_of: the clock for ages, epoch milliseconds, not after this machine's; None: this machine's. Since when a

@@ -1,8 +1,8 @@
-"""The rules of share groups on a live cluster: the state of each group is fetched (`share_reading`), and judged as that
-of copies is (`offsets.share_audit`).
+"""The rules of share groups, applied to a live cluster: the state of each group is fetched (`share_reading`), and
+judged by the rules for copies (`offsets.share_audit`).
 
-Of the properties of a group a cluster has the present values only: a rule that rests on one finds nothing wrong where
-another value would explain it.
+A cluster returns only the present properties of a group. A rule that depends on a property reports no violation where
+an earlier value could explain what was found.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How far a share group is behind on a live cluster, counted from the records of its state, as in copies.
+"""The lag of a share group on a live cluster, counted from the records of its state, by the code for copies.
 
-Where these were not read to their end, what the coordinator answers bounds the count (KIP-1226, `lag_reading`).
+Where the records were not read to their end, the coordinator's answer bounds the count (KIP-1226, `lag_reading`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A share group on a live cluster: the records of its state, beside what its partitions hold.
 
-Needs Describe on the group, and Read on `__share_group_state` and on the topics. ReadShareGroupState, with which
-leaders load a state, is never sent: a coordinator stores the leader epoch in it, and so may fence the real leader.
+Needs Describe on the group, and Read on `__share_group_state` and on the topics. ReadShareGroupState, the request with
+which leaders load a state, is never sent: the coordinator stores the leader epoch of the request, and may then fence
+the real leader.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _OTHER_LETTERS = "whether the group had another dead-letter topic, or copies wer
 
 
 class NothingBegunError(ClientError):
-    """A share group has begun in no partition, so that it has no state."""
+    """A share group has not started in any partition, so that it has no state."""
 
 
 async def read_shares(
@@ -56,7 +57,7 @@ async def read_shares(
     Args:
         topic, partition: only these. topics: only those of these, too.
         limit, dead_letter_topic: of the group, in place of its properties.
-        fetch_bytes: of each partition, at most; what is behind is unread.
+        fetch_bytes: of each partition, at most; what follows is unread.
         timeout_s: seconds for all of it; None as configured.
 
     Raises:

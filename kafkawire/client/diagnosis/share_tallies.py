@@ -1,4 +1,4 @@
-"""`ShareTallies`: what the rules of share groups say of states that were fetched, by partition of the state."""
+"""`ShareTallies`: the results of the rules of share groups for fetched states, counted by partition of the state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ShareTallies:
         self._found: dict[int, dict[str, Tally]] = {}
 
     async def take(self, cluster: Cluster, group: str, search: Search) -> None:
-        """Fetch the state of a group, and judge it. Raises ClientError where it cannot be read."""
+        """Fetches the state of a group, and judges it. Raises ClientError where it cannot be read."""
         try:
             shares, gaps = await read_shares(
                 cluster, group, topics=search.topics, fetch_bytes=search.fetch_bytes, timeout_s=search.timeout_s

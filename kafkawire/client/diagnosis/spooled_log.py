@@ -1,5 +1,5 @@
-"""A live partition's log in a folder of this machine, laid out as a broker's log directory, for what reads logs more
-than once (`kafkawire explain`). What is on the disk is bounded; memory holds a piece."""
+"""A copy of a live partition's log in a local folder, laid out as a broker's log directory, for commands that read logs
+more than once (`kafkawire explain`). The bytes on the disk are bounded; one piece is in memory."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ async def _start(
     fetch_bytes: int,
     deadline: Deadline,
 ) -> int:
-    """Where to begin: at the offset that is wanted, or so that the budget reaches the end, or has the offset in its
-    middle."""
+    """The offset to start at: the one that is wanted, or one from which the budget reaches the end, or one that puts
+    the wanted offset in the middle of the budget."""
     if first is not None:
         return min(max(first, offsets.log_start), offsets.high_watermark)
     sizes = await log_sizes(cluster, [place], deadline)

@@ -1,6 +1,6 @@
-"""The metadata log of a live cluster in a folder: Fetch and FetchSnapshot of `__cluster_metadata`.
+"""A copy of a live cluster's metadata log in a folder, by Fetch and FetchSnapshot of `__cluster_metadata`.
 
-Only controllers answer, and only the one that leads the quorum. It wants ClusterAction on the cluster, as of brokers.
+Only the controller that leads the quorum answers. It requires ClusterAction on the cluster, a right that brokers have.
 The requests name no replica (id -1), so that the leader counts the client neither as voter nor as observer. Source:
 KIP-595, KIP-630, `KafkaRaftClient.handleFetchRequest`, `ReplicatedLog.validateOffsetAndEpoch`.
 """
@@ -152,7 +152,7 @@ async def _checkpoint(
 
 
 async def _write(quorum: _Quorum, end: int, epoch: int, folder: Path, found: SpooledMetadata, fetch_bytes: int) -> bool:
-    """Writes a checkpoint; False where the leader has it not."""
+    """Writes a checkpoint; False where the leader does not have it."""
     path = folder / f"{end:020}-{epoch:010}.checkpoint"
     position = 0
     with path.open("wb") as file:
@@ -202,7 +202,7 @@ class _Quorum:
         return await self._ask("Fetch", request, lambda answer: answer.responses, version=_FETCH)  # type: ignore[no-any-return]
 
     async def snapshot(self, end: int, epoch: int, position: int) -> SnapshotPart | None:
-        """A piece of a checkpoint; None where the leader has it not."""
+        """A piece of a checkpoint; None where the leader does not have it."""
 
         def request(leader_epoch: int) -> FetchSnapshotRequest:
             wanted = PartitionSnapshot(

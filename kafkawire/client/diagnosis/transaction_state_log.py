@@ -1,5 +1,5 @@
-"""Every transactional id, read from `__transaction_state` as by a consumer. It needs Read on the topic, and no right on
-ids."""
+"""Every transactional id, read from `__transaction_state` as a consumer does. This requires Read on the topic, and no
+right on ids."""
 
 from __future__ import annotations
 

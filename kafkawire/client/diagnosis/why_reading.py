@@ -1,5 +1,5 @@
-"""What blocks a group, a topic, an id or a producer on a live cluster: `find_hanging` where the subject is, and what
-follows from its findings (`transactions.blocking.blockers`)."""
+"""What blocks a group, a topic, an id or a producer on a live cluster: `find_hanging` in the partitions of the subject,
+and the blockers that follow from its findings (`transactions.blocking.blockers`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def read_why(
     """What blocks a subject.
 
     Args:
-        search: how to search; where is replaced by the subject's partitions.
+        search: how to search; its topics and partitions are replaced by the subject's.
         progress: as for `find_hanging`.
 
     Raises:

@@ -1,7 +1,8 @@
-"""The audit of a live cluster from its own answers: what a client may read, judged by the rules for copied logs.
+"""The audit of a live cluster over the wire: what a client may read, judged by the rules for copied logs.
 
-Logs are read first, coordinators' logs after them, and verdicts come last, from `hanging_search`: the later a source is
-read, the more it shows of the outcome of the others. What a client cannot see is *not checkable*, with the reason.
+Data logs are read first, then the coordinators' logs; `hanging_search` gives the verdicts last. So each source is read
+after those whose transactions it explains. A rule for which a client cannot see the data is *not checkable*, with the
+reason.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ async def audit(
     progress: Callable[[int], None] | None = None,
     reader: Callable[[ReadWith], RangeReader] | None = None,
 ) -> rows.Audit:
-    """Find and judge every open transaction of a live cluster, and check its logs against the rules (`CHECKS`).
+    """Finds and judges every open transaction of a live cluster, and checks its logs against the rules (`CHECKS`).
 
     Args:
         announce: called with what will be read, before the first byte of a log is fetched.
@@ -175,7 +176,7 @@ async def _metadata(cluster: Cluster, address: str, metadata: Metadata, timeout_
 
 
 async def _hidden(cluster: Cluster, timeout_s: float | None, needed: bool) -> ClientError | None:
-    """Why `__transaction_state` is not visible; None where it does not exist, because no transaction was ever begun.
+    """Why `__transaction_state` is not visible; None where it does not exist, because no transaction was ever started.
 
     Args:
         needed: there are transactions.

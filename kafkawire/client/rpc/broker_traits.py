@@ -1,4 +1,4 @@
-"""What of a live cluster's release, features and settings decides between causes (ApiVersions, DescribeConfigs)."""
+"""The release, features and settings of a live cluster that decide between causes (ApiVersions, DescribeConfigs)."""
 
 from __future__ import annotations
 

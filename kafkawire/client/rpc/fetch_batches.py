@@ -103,10 +103,10 @@ async def fetch_part(
     *,
     committed: bool = False,
 ) -> PartitionData:
-    """As `fetch`, with what else the response has of the partition.
+    """One response of a partition's leader: its batches, and the other fields that it has of the partition.
 
     Args:
-        broker, key, offset, deadline, most: as of `fetch`.
+        broker, key, offset, deadline, most: see `fetch`.
         committed: as a read_committed consumer: nothing at or above the last stable offset, with aborted transactions.
 
     Raises:

@@ -1,7 +1,7 @@
 """A partition's log, piece by piece, from its leader (Read on the topic).
 
-Leaders may move, quotas may make responses empty, and retention may delete what is to be read next: reading goes on,
-and says which offsets are gone.
+Leaders may move, quotas may make responses empty, and retention may delete the offsets to be read next. Reading
+continues in all three cases, and reports the offsets that were deleted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DeletedOffsets(NamedTuple):
 
     @property
     def damage(self) -> Damage:
-        """As damage of the log."""
+        """The deleted offsets as damage of the log."""
         text = f"offsets {self.first} to {self.end - 1} were deleted while they were read"
         return Damage(0, "deleted", text)
 
@@ -114,7 +114,7 @@ async def fetched_at(
 
     Args:
         leader: broker id of the one that is asked first; None: as the metadata says.
-        committed, most: as of `pieces`.
+        committed, most: see `pieces`.
 
     Raises:
         ClientError: the broker's error, or nothing came in time.

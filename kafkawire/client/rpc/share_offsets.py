@@ -39,7 +39,7 @@ class ShareOffsets(msgspec.Struct, frozen=True):
 
 
 async def share_offsets(cluster: Cluster, group: str, deadline: Deadline) -> ShareOffsets:
-    """Where a share group stands in all partitions in which it has begun.
+    """Where a share group stands in all partitions in which it has started.
 
     Args:
         group: its id.

@@ -87,7 +87,7 @@ async def named_marker(
 
 
 async def write_abort(cluster: Cluster, marker: Marker, deadline: Deadline) -> Marked:
-    """Writes the marker.
+    """Writes one ABORT marker into one partition.
 
     Args:
         deadline: for the leader, and for its response. The request is sent once.

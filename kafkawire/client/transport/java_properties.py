@@ -1,4 +1,4 @@
-"""Files of Java properties (`java.util.Properties`) and the JAAS line in them (`sasl.jaas.config`)."""
+"""Parsers of files of Java properties (`java.util.Properties`) and of the JAAS line in them (`sasl.jaas.config`)."""
 
 from __future__ import annotations
 

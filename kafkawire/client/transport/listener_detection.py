@@ -1,4 +1,5 @@
-"""What listens at an address that is not a Kafka listener as configured, by its first bytes or its silence."""
+"""Detection of what listens at an address that is not the configured Kafka listener, by its first bytes or its
+silence."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class _Deadline:
         return left
 
     def connect(self, address: tuple[str, int], *_: Any) -> socket.socket:
-        """As `socket.create_connection`, within the deadline for all addresses of a name."""
+        """A connection, as `socket.create_connection` opens it, within one deadline for all addresses of a name."""
         failed: OSError = OSError(f"{address[0]} has no address")
         for found in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
             try:

@@ -1,4 +1,4 @@
-"""TLS from Kafka's `ssl.*` properties: PEM files or texts, PKCS#12 stores; JKS has to be converted."""
+"""TLS contexts from Kafka's `ssl.*` properties: PEM files or texts, and PKCS#12 stores; JKS has to be converted."""
 
 from __future__ import annotations
 

@@ -44,8 +44,9 @@ Gauge = tuple[str, str, tuple[str, ...], dict[Labels, float]]
 def late(finding: Finding, as_of: int, max_timeout_ms: int) -> bool:
     """Whether the earliest open transaction of a partition makes it count as late.
 
-    As ProducerStateManager.hasLateTransaction: its producer's last batch is older than transaction.max.timeout.ms and
-    5 minutes (LATE_TRANSACTION_BUFFER_MS). A partition without a time of 1 or above never is.
+    It is late by the rule of ProducerStateManager.hasLateTransaction: its producer's last batch is older than
+    transaction.max.timeout.ms and 5 minutes (LATE_TRANSACTION_BUFFER_MS). A partition without a time of 1 or above
+    never is.
 
     Args:
         as_of: epoch milliseconds of the reading. `max_timeout_ms`: transaction.max.timeout.ms.
@@ -165,7 +166,7 @@ def _of_lag(one: Lag) -> Labels:
 
 
 def gauges(state: WatchState) -> Iterator[Gauge]:
-    """Metrics of the cluster. A partition has all series or none; a value is as of its reading."""
+    """Metrics of the cluster. A partition has all series or none; a value is that of its last reading."""
     chosen, left_out = _chosen(state, MOST_PARTITIONS)
     by_broker = late_by_broker(state)
     yield (

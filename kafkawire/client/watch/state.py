@@ -77,7 +77,7 @@ class WatchedTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WatchState(msgspec.Struct, frozen=True, kw_only=True):
-    """See the module.
+    """The state of a watch after a poll.
 
     Attributes:
         seen: every open transaction. `gaps`: what the last successful poll could not read, by subject.

@@ -97,7 +97,7 @@ def shape(message: type[Message], columns: Iterable[str] | None = None, *, unkno
     """The shape of a message (`shape_of`), made once.
 
     Args:
-        message, columns, unknown_tags: as of `schema`.
+        message, columns, unknown_tags: see `schema`.
     """
     if isinstance(columns, str):
         raise TypeError("columns is a list of names, not one string")

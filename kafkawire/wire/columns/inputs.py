@@ -184,7 +184,7 @@ def read_versions(spec: MessageSpec, values: ValueBytes, version: Any) -> ValueV
     Args:
         spec: of the message.
         values: the values.
-        version: as of `columns.decode`.
+        version: see `columns.decode`.
 
     Raises:
         UnsupportedVersionError: the one version of all is none of the message's.

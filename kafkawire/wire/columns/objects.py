@@ -53,7 +53,7 @@ def decode_each(
     """Messages and errors by row.
 
     Args:
-        message, values, versions: as of `decode_one`.
+        message, values, versions: see `decode_one`.
         rows: numbers of values.
     """
     messages: dict[int, Message] = {}
