@@ -74,6 +74,13 @@ def test_commands_carry_what_the_verdict_depended_on() -> None:
     assert alive.command == f"kafkawire txn force-terminate {options} --transactional-id 'it'\"'\"'s'"
 
 
+def test_what_may_have_been_committed_has_no_command_to_abort_it() -> None:
+    lost = finding(action="none before its marker in the other replica was looked at: where that is no COMMIT, abort")
+    (blocker,) = answer(audit(lost), ORDERS, REACH).blockers
+    assert (blocker.cause, blocker.command) == ("hanging", None)
+    assert "its marker in another replica shows whether it was committed" in blocker.action
+
+
 def test_what_passes_by_itself_is_no_finding_and_what_needs_attention_is() -> None:
     assert not answer(audit(live()), ORDERS, REACH).outcome.found
     assert answer(audit(live(attention="blocked")), ORDERS, REACH).outcome.found

@@ -105,6 +105,16 @@ def test_a_partition_that_was_never_added(logs: LogDirectory) -> None:
     logs.id("pay", "Ongoing", PID, 0, ("payments", 1), at=OLD, version=0)
     assert judged(logs).reason == "partition_not_in_transaction"
     assert cause(logs) == ("partition_never_added", CONSISTENT)
+    metadata(logs, verification("false"))
+    assert cause(logs) == ("partition_never_added", PROVEN)
+
+
+def test_an_ended_transaction_may_have_had_the_partition(logs: LogDirectory) -> None:
+    """Its record does not name its partitions any more: an unclean election may have lost the marker."""
+    logs.partition(*P).data(PID, at=OLD)
+    logs.id("pay", "CompleteCommit", PID, 0, at=OLD, version=0)
+    metadata(logs, verification("false"))
+    assert cause(logs) == ("partition_never_added", CONSISTENT)
 
 
 def test_a_marker_that_only_another_replica_has(logs: LogDirectory, tmp_path: Path) -> None:
@@ -127,6 +137,8 @@ def test_a_marker_that_only_another_replica_has(logs: LogDirectory, tmp_path: Pa
     assert found is not None
     assert (found.name, found.certainty, found.issues) == ("marker_lost", PROVEN, ("KAFKA-20716",))
     assert "leader epoch 1" in found.evidence[0]
+    action = judged(logs, other).action or ""  # an abort would hide what was committed
+    assert action.startswith("none before its marker in the other replica was looked at: where that is no COMMIT, ")
 
 
 @pytest.mark.parametrize(

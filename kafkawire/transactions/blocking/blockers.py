@@ -279,6 +279,8 @@ def _described(finding: Finding, cause: str, members: int) -> str:
 def _who(finding: Finding, cause: str, until: int | None) -> tuple[str, str]:
     """Who must act, and how."""
     coordinator = finding.waits_for or "its coordinator"
+    if cause == HANGING and not _may_abort(finding):
+        return YOU, "no coordinator will ever end it; its marker in another replica shows whether it was committed"
     if cause == HANGING:
         return YOU, "no coordinator will ever end it: you do, with an ABORT marker"
     if cause == STUCK:
@@ -301,8 +303,15 @@ def _who(finding: Finding, cause: str, until: int | None) -> tuple[str, str]:
     return YOU, f"it could not be judged: {some(list(dict.fromkeys(missing)), 2) or 'what is missing for a verdict'}"
 
 
+def _may_abort(finding: Finding) -> bool:
+    """Whether the verdict advises an abort of what hangs: not where its marker is in another replica."""
+    return not (finding.action or "").startswith("none")
+
+
 def _command(finding: Finding, cause: str, reach: Reach) -> str | None:
     name = finding.transactional_id
+    if cause == HANGING and not _may_abort(finding):
+        return None
     if cause == HANGING:
         return reach.abort(finding.topic, finding.partition, finding.start_offset or 0)
     if cause in _TERMINATED and name is not None and (cause == "late" or finding.coordinator_state == "Ongoing"):

@@ -172,11 +172,12 @@ def _late_data(case: Case, _: str) -> Match | None:
     return None if found is None else (found[0], [seen, *found[1]])
 
 
-def _not_added(case: Case, _: str) -> Match | None:
+def _not_added(case: Case, reason: str) -> Match | None:
+    """An ended transaction's record has no partitions any more: the data may also be of it, and its marker lost."""
     found = _unverified(case)
     if found is None:
         return None
-    return found[0], [
+    return found[0] if reason == "partition_not_in_transaction" else CONSISTENT, [
         "The partition is not in a transaction of the producer, and its leader took the batch.",
         *found[1],
     ]

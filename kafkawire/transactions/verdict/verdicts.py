@@ -270,10 +270,13 @@ def _unknown(case: Case, evidence: list[str], premises: Sequence[Premise]) -> _V
 
 def _abort(case: Case) -> str:
     open_ = case.open
-    return (
+    command = (
         f"{case.aborter} --topic {quoted(open_.place.topic)} "
         f"--partition {open_.place.partition} --start-offset {open_.start_offset}"
     )
+    if case.diverged is None:
+        return command
+    return f"none before its marker in the other replica was looked at: where that is no COMMIT, {command}"
 
 
 def _force(case: Case) -> str:
