@@ -1,4 +1,5 @@
-"""The `kafkawire` command, also of `python -m kafkawire`. Without its extra it is one line that names the extra."""
+"""The `kafkawire` command, also of `python -m kafkawire`. Without the extra `cli` it prints one line that names the
+extra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The command that installs an extra, true for how the package was installed: from an index, a folder, a URL."""
+"""The command that installs an extra, from the place where the package was installed from: an index, a folder, a
+URL."""
 
 from __future__ import annotations
 

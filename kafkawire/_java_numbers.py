@@ -1,5 +1,5 @@
-"""Numbers in text files and settings, read as Java reads them but for digits of other scripts, which no program writes.
-`int` reads more, and refuses thousands of digits."""
+"""Numbers in text files and settings, read as Java reads them, except for digits of other scripts, which no program
+writes. `int` accepts more forms, and refuses numbers of thousands of digits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def number(text: str, highest: int) -> int:
         highest: the greatest one of the type; the least is below -`highest` by one.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is no such number.
     """
     digits = _NUMBER.fullmatch(text)
     found = int(digits[1] + digits[2]) if digits else highest + 1

@@ -90,7 +90,7 @@ def schema_texts(folder: str | PathLike[str]) -> SchemaTexts:
 
 
 def load_texts(texts: SchemaTexts) -> Namespace:
-    """As `load_schemas`, of schemas that `schema_texts` has read."""
+    """Compiles the message schemas that `schema_texts` has read; results and errors are those of `load_schemas`."""
     from kafkawire.codegen.load import load_text
 
     return _compiled([load_text(text, file=file, family=family) for file, family, text in texts])

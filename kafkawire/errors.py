@@ -204,7 +204,7 @@ class CaptureError(DecodeError):
 
 
 class ScanError(KafkaWireError):
-    """What a scan could not read, raised after its last row.
+    """Places that a scan could not read; raised after its last row.
 
     Attributes:
         problems: rows of damage, the first ones.

@@ -1,7 +1,8 @@
 """Segments in runs of batches: what `rows_of` gives, many plain batches at a time and all else as rows in its place.
 
-Plain are batches of magic 2 that a writer takes: lines of JSON (`jsonl`), or columns (`tables`). Everything else comes
-the way of `rows_of`: damage, other magics, batches that go back in offset, and what the writer refuses.
+A batch is plain if it has magic 2 and a writer takes it: as lines of JSON (`jsonl`), or as columns (`segment_arrays`).
+All others are rows of `rows_of`: damage, other magics, batches that go back in offset, and batches that the writer
+refuses.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ def _as_rows(item: Batch | Damage, file: LocatedFile, options: Options, followin
 def _run(
     found: Batches, file: LocatedFile, options: Options, write: Write[T], following: int
 ) -> Iterator[rows.Row | T]:
-    """What is made of batches; rows for those that are refused, where offsets go back, where a control batch has
-    several records, and where the view has more to say than whether a batch is read."""
+    """The output for batches: runs of the writer, and rows for batches that it refuses, where offsets go back, where a
+    control batch has several records, and where a view reads only a part of a batch."""
     import numpy as np
 
     if not len(found):

@@ -1,4 +1,5 @@
-"""Where compaction may have removed offsets of a log: everywhere else, offsets that are missing are lost.
+"""`Cleaned`: the part of a log from which compaction may have removed offsets. Offsets that are missing elsewhere are
+lost.
 
 Kafka's cleaner removes nothing from its first dirty offset on, which it keeps in `cleaner-offset-checkpoint`, and
 nothing of the active segment (`LogCleanerManager`). A replica that was made anew has the log as its leader's cleaner
@@ -27,7 +28,8 @@ class Cleaned(NamedTuple):
     possible: int = NO_OFFSET
 
     def seen(self, found: Batches) -> Cleaned:
-        """With what batches show: a producer's batch has a record for each of its offsets."""
+        """The state after some batches: a producer writes a record for each offset of a batch, so a batch with fewer
+        was cleaned."""
         removed = (found.record_count <= found.last_offset_delta) | found.delete_horizon
         if not removed.any():
             return self
@@ -35,7 +37,7 @@ class Cleaned(NamedTuple):
         return self._replace(to=max(self.to, last, self.possible))
 
     def joined(self, other: Cleaned) -> Cleaned:
-        """With what another part of the log shows."""
+        """This state, joined with that of another part of the log."""
         return self._replace(to=max(self.to, other.to))
 
 

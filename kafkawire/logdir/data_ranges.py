@@ -12,7 +12,7 @@ from kafkawire.records.array_types import Bools, Int64
 
 
 class DataRange(NamedTuple):
-    """Transactional data of a producer, from an offset on up to another, without it."""
+    """Transactional data of a producer: offsets `[first, end)`."""
 
     producer_id: int
     first: int
@@ -20,7 +20,8 @@ class DataRange(NamedTuple):
 
 
 class DataRanges(NamedTuple):
-    """Several, by ends: an element of each array is one. `least`: the lowest `first` from that one on."""
+    """Ranges in the order of their ends, one in each element of the arrays. `least`: the lowest `first` of a range and
+    all after it."""
 
     producer_id: Int64
     first: Int64
@@ -28,12 +29,12 @@ class DataRanges(NamedTuple):
     least: Int64
 
     def within(self, low: int, high: int) -> DataRanges:
-        """Those that have offsets from `low` up to `high`, and perhaps a few others."""
+        """The ranges that have offsets from `low` up to `high`, and perhaps a few others."""
         chosen = slice(int(self.end.searchsorted(low, "right")), int(self.least.searchsorted(high)))
         return DataRanges(*(array[chosen] for array in self))
 
     def cover(self, producer_id: Int64, offset: Int64) -> Bools:
-        """Which of these producers' offsets are in one."""
+        """For each pair of a producer id and an offset, whether it is in one of the ranges."""
         covered = np.zeros(len(offset), bool)
         if not len(self.first) or not len(offset):
             return covered
@@ -44,7 +45,7 @@ class DataRanges(NamedTuple):
         offset = offset[order]
         numbers = numbered(np.concatenate((near.producer_id, producer_id[order])))
         number, owner = numbers[: len(near.first)].astype(np.int64), numbers[len(near.first) :]
-        # A place for each producer and offset; of a producer's ranges, the last that has begun there.
+        # A place for each producer and offset; of a producer's ranges, the last that begins at it or before it.
         count = len(offset) + 1
         first, end = (number * count + offset.searchsorted(bound) for bound in (near.first, near.end))
         by_first = np.argsort(first, kind="stable")

@@ -70,7 +70,7 @@ class BrokerDirectory:
 
     @cached_property
     def properties(self) -> dict[str, str]:
-        """Of `meta.properties`; empty where there is none."""
+        """The names and values in `meta.properties`; empty where there is none."""
         return {p.name: p.value for p in self._entries(PROPERTIES) if isinstance(p, Property)}
 
     @property
@@ -114,12 +114,13 @@ class BrokerDirectory:
 
     @cached_property
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """As last written: a broker writes them every 5 s and at shutdown."""
+        """The high watermark of each partition, as last written: a broker writes them every 5 s and at shutdown."""
         return self._offsets(HIGH_WATERMARKS)
 
     @cached_property
     def log_starts(self) -> dict[tuple[str, int], int]:
-        """Of partitions whose log starts after their first segment's first offset; with tiered storage, of all."""
+        """The log start offset of each partition whose log starts after the first offset of its first segment; with
+        tiered storage, of all partitions."""
         return self._offsets(LOG_STARTS)
 
     @cached_property
@@ -139,7 +140,7 @@ class BrokerDirectory:
         return CLEANED not in self._missing
 
     def cleaned_to(self, topic: str, partition: int) -> int | None:
-        """As of `Partition`."""
+        """The offset up to which compaction has come in a partition: see `Partition.cleaned_to`."""
         entries = self._entries(CLEANED)
         whole = self.cleans and not any(isinstance(entry, Damage) for entry in entries)
         return self.cleaned.get((topic, partition), 0 if whole else None)
@@ -212,8 +213,8 @@ class Partition:
         return lines[-1] if lines and len(lines) == len(found) else None
 
     def small_file(self, name: str) -> bytes | Damage:
-        """A file of the directory; empty where there is none. In a store its listing tells that, and what was read once
-        is not asked for again."""
+        """A file of the directory; empty where there is none. In a store the listing shows which files there are, and a
+        file is fetched once."""
         if not self.files[0].listed_whole:
             return content_of(self._beside(name))
         if name not in self._small:
@@ -227,14 +228,14 @@ class Partition:
 
     @cached_property
     def tiers(self) -> tuple[Partition, ...]:
-        """Its directories in tiers, which hold the log's older segments (KIP-405); not those of a deleted topic of the
-        same name."""
+        """The directories in tiers with the older segments of the log (KIP-405), without those of a deleted topic of
+        the same name."""
         known = self.topic_id if self.copies else None
         return tuple(one for one in self.copies if known is None or one.topic_id == known)
 
     def used(self, kind: str) -> tuple[LogFile, ...]:
-        """Its own files of a kind that are in use, by offset: a segment in `.log.swap` is (see `swaps`), the ones that
-        it replaces are not."""
+        """The files of a kind in its own directory that are in use, by offset: a segment in `.log.swap` is (see
+        `swaps`), the ones that it replaces are not."""
         found = (file for file in self._used if file.kind == kind)
         return tuple(sorted(found, key=lambda file: (file.offset or 0, file.path)))
 
@@ -252,7 +253,7 @@ class Partition:
 
     @cached_property
     def joined(self) -> Joined:
-        """The log in its tiers and here, and what no copy has of it."""
+        """The segments of the log in its tiers and in its own directory, and the offsets that no copy has."""
         own = self.used("log")
         if not self.tiers and self.state != TIERED:
             return Joined(own)
@@ -267,8 +268,8 @@ class Partition:
 
     @property
     def damage(self) -> tuple[tuple[str, Damage], ...]:
-        """Of the small files that decide where its log begins and ends and which segments are part of it, each with its
-        file's path."""
+        """The damage in the small files that decide where its log begins and ends and which segments are part of it,
+        each with its file's path."""
         joined = ((file.path, damage) for file, damage in self.joined.damage)
         return (*self.broker.damage_for(self.topic, self.partition), *joined)
 
@@ -303,7 +304,7 @@ class Partition:
 
     @property
     def high_watermark(self) -> int | None:
-        """From the broker's checkpoint; None where it does not name the partition."""
+        """The high watermark by the broker's checkpoint; None where that does not name the partition."""
         return self.broker.high_watermarks.get((self.topic, self.partition))
 
     @property

@@ -19,7 +19,7 @@ OFFSET_ENTRY = Struct("relative_offset" / Int32sb, "log_position" / Int32sb)
 #: `.timeindex` (`TimeIndex`): no record up to that offset, relative to the segment's, is newer.
 TIME_ENTRY = Struct("timestamp" / Int64sb, "relative_offset" / Int32sb)
 
-#: `.txnindex` (`TransactionIndex`, KIP-98): `AbortedTxn` with its version in front.
+#: `.txnindex` (`TransactionIndex`, KIP-98): the version, then `AbortedTxn`.
 ABORTED_ENTRY = Struct(
     "version" / Int16sb,
     "producer_id" / Int64sb,

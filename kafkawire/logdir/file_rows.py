@@ -37,7 +37,7 @@ _SMALL: dict[str, Callable[[bytes], Iterator[Any]]] = {
     "clean-shutdown": text_files.json_properties,
     "rsm-manifest": text_files.json_object,
 }
-#: kind of file -> reader of its bytes, piece by piece
+#: kind of file -> reader of its bytes, chunk by chunk
 _INDEXES: dict[str, Callable[[Source], Iterator[Any]]] = {
     "index": indexes.offset_index,
     "timeindex": indexes.time_index,

@@ -67,7 +67,7 @@ class FileSource:
         return self._window[offset : offset + length]
 
     def end(self) -> int:
-        """Where the file ends now."""
+        """The position at which the file ends now."""
         end = self._file.seek(0, os.SEEK_END)
         return end if self._limit is None else min(end, self._limit)
 

@@ -1,4 +1,4 @@
-"""The folders below a path of this machine, with those that links lead to; what leads nowhere is named."""
+"""The folders below a path of this machine, also those that links lead to; broken links are reported."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class LogIndexCheck(ABC):
 
 
 class OffsetCheck(LogIndexCheck):
-    """Of `.index`."""
+    """The check of `.index`: an entry names an offset in the batch at its position, or in one after it."""
 
     def __init__(self, file: LocatedFile) -> None:
         super().__init__(file)
@@ -119,7 +119,7 @@ class OffsetCheck(LogIndexCheck):
 
 
 class TimeCheck(LogIndexCheck):
-    """Of `.timeindex`: an entry names the newest timestamp so far, and the batch that has it."""
+    """The check of `.timeindex`: an entry names the newest timestamp so far, and the batch that has it."""
 
     def entry(self, entry: TimeEntry) -> Damage | None:
         if self.log is None or entry.relative_offset < 0:
@@ -137,7 +137,7 @@ class TimeCheck(LogIndexCheck):
 
 
 class AbortedCheck(LogIndexCheck):
-    """Of `.txnindex`: an entry ends with a marker of its producer."""
+    """The check of `.txnindex`: an entry ends with a marker of its producer."""
 
     def entry(self, entry: AbortedEntry) -> Damage | None:
         aborted = entry.aborted
@@ -162,9 +162,9 @@ def sanity(file: LocatedFile) -> Iterator[FileEntry | Damage]:
     """The entries of an index, and the damage for which a starting broker rebuilds it or recovers its segment
     (`sanityCheck` of `OffsetIndex`, `TimeIndex` and `TransactionIndex`).
 
-    The raw file is judged, as there: its last entry is the one at its end. A broker cuts off the zeros of an index when
-    it rolls the segment and when it stops; those that it leaves when it is killed, or has while it runs, are entries,
-    and a time index that ends with them ends before it begins.
+    The check is of the raw file, as Kafka's is: the last entry is the one at the end of the file. A broker cuts off the
+    zeros of an index when it rolls the segment and when it stops; those that it leaves when it is killed, or has while
+    it runs, are entries, and a time index that ends with them ends before it begins.
     """
     from kafkawire.logdir.entry_layouts import OFFSET_ENTRY, TIME_ENTRY
 

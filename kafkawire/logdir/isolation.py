@@ -1,4 +1,5 @@
-"""How the transactions of partitions ended, from their segments and what else their directories have of them.
+"""How the transactions of partitions ended, from their segments, their `.snapshot` and `.txnindex` files, and
+checkpoints.
 
 Headers are read once, from the first segment to the end of the log. Where offsets are missing, because bytes are
 damaged or a segment is not there, the next `.snapshot` after them shows what was open at its offset, and `.txnindex`
@@ -48,7 +49,8 @@ def outcomes_of(partition: Partition, *, high_watermark: int | None = None, sinc
 def _outcomes(
     partition: Partition, high_watermark: int | None, since: int | None, proven: dict[str, Stamp]
 ) -> Outcomes:
-    """`outcomes_of`. `proven` gets the segments that hold batches of magic 2 with right checksums, and nothing else."""
+    """Does the work of `outcomes_of`. `proven` gets the paths and stamps of the segments in which all is batches of
+    magic 2 with right checksums."""
     limit = partition.high_watermark if high_watermark is None else high_watermark
     start = partition.local_start_offset or 0
     segments = [file for file in partition.segments if since is None or (file.offset or 0) >= since]
@@ -183,7 +185,7 @@ class _Reading:
 
     Args:
         scan: gets the batches. snapshots: of the partition.
-        limit: the high watermark; None: not known. proven: as of `_outcomes`.
+        limit: the high watermark; None: not known. proven: see `_outcomes`.
 
     Attributes:
         unstable: what is open at the offset `limit`; None where no batch has that.

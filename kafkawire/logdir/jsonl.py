@@ -1,8 +1,8 @@
 """Segments as lines of JSON, many batches at a time: what `rows_of` gives, without a row for each record.
 
-The native engine writes plain batches of magic 2 (`native/src/rows`); see `runs` for all others. Refused are batches
-that cannot be read, and markers of unknown kinds. The types of the rows give the names and the
-order of the fields; a field that the engine does not know leaves all of the work to `rows_of`.
+The native engine writes plain batches of magic 2 (`native/src/rows`); `batch_runs` has the rules for all others. It
+refuses batches that cannot be read, and markers of unknown kinds. The types of the rows give the names and the order of
+the fields; a field that the engine does not know leaves all of the work to `rows_of`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafkawire.records.array_types import Int8
     from kafkawire.records.columns import Batches
 
-#: Bytes of one piece of lines, roughly.
+#: Bytes of the lines that are written in one call, roughly.
 _PIECE = 2 << 20
 
 

@@ -37,7 +37,7 @@ class LocatedFile(msgspec.Struct, frozen=True):
     partition: int | None = None
     offset: int | None = None
     state: str = ""
-    #: Where the part ends that is read, in bytes; None: at the end of the file. What is behind belongs to no log.
+    #: Where the part ends that is read, in bytes; None: at the end of the file. What follows belongs to no log.
     limit: int | None = None
     #: Whether it is in objects of Aiven's plugin, and paths of the private keys for these.
     in_objects: bool = False

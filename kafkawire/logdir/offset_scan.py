@@ -1,8 +1,9 @@
 """Which offsets of a log are missing, and which come twice, from its batches in order. Pure.
 
 The audit (`transactions.parts.segment_scan`), the outcomes of transactions (`transaction_states`) and the statuses of
-offsets (`offsets.batch_runs`) all ask it. Why offsets are missing (damage, compaction, a segment that is not here) is
-known to those that ask. A part of a log is scanned without the parts before it; parts are joined (`LogOffsets.then`).
+offsets (`offsets.batch_runs`) all use this scan. Why offsets are missing (damage, compaction, a segment that is not
+here) is known to these callers. A part of a log is scanned without the parts before it; parts are joined
+(`LogOffsets.then`).
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 from kafkawire.records.array_types import Bools, Int64
 from kafkawire.records.offset_gap import OffsetGap
 
-#: As `LogOffsets.following`: the log begins here.
+#: The value of `LogOffsets.following` where the log begins.
 LOG_BEGINS = -(1 << 62)
-#: As `intact_from`: the offsets of which none is missing began before the part; where, is not known yet.
+#: The value of `intact_from` where no offset of the part is missing: the intact offsets begin in a part before it.
 BEFORE = -1
 
 
@@ -134,7 +135,8 @@ class OffsetScan:
         return self._intact(base, after, gaps[:0] if emptied is None else np.flatnonzero(emptied))
 
     def lose(self, place: int, gap: OffsetGap) -> None:
-        """A batch of those that were taken last cannot be read: its offsets are the last gap, unless one is behind."""
+        """A batch of those that were taken last cannot be read: its offsets are the last gap, unless a later batch has
+        one before it."""
         if place >= self._last_gap:
             self._gap = gap
 

@@ -1,5 +1,5 @@
-"""By which rules transactions of a partition begin and end, and where read_committed consumers stop (KIP-98; Kafka's
-`ProducerStateManager`, and `UnifiedLog.fetchLastStableOffsetMetadata`). They are stated here, once.
+"""The rules by which transactions of a partition begin and end, and read_committed consumers stop (KIP-98; Kafka's
+`ProducerStateManager`, and `UnifiedLog.fetchLastStableOffsetMetadata`).
 
 Data of a transaction begins one of its producer, unless one is open. A COMMIT, an ABORT and a marker whose record
 compaction removed (EMPTY) end it, whatever epochs they carry; a control batch that cannot be read as a marker ends none
@@ -52,7 +52,7 @@ class Ongoing(OrderedDict[int, int]):
             columns = (column.tolist() for column in (producer_ids, offsets, codes))
             return np.fromiter((self._step(*one) for one in zip(*columns, strict=True)), np.int64, len(codes))
         before: dict[int, int] = self
-        if len(self) > len(codes):  # most of them are not concerned
+        if len(self) > len(codes):  # most batches are of other producers
             before = {one: self[one] for one in set(producer_ids.tolist()) if one in self}
         open_before = (np.fromiter(column, np.int64, len(before)) for column in (before.keys(), before.values()))
         arrays = map(np.ascontiguousarray, (producer_ids, offsets, codes))

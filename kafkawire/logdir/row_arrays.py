@@ -1,4 +1,5 @@
-"""A piece of a segment, field by field, as Arrow arrays: an element a row, a batch's before those of its records.
+"""Rows of a range of a segment's batches as Arrow arrays, one for each field. The row of a batch comes before those of
+its records.
 
 Fields are columns of `records.record_table`. Keys, values and headers are text or base64, as in `rows`.
 """

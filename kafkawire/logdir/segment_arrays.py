@@ -1,5 +1,5 @@
-"""Segments as Arrow columns, many batches at a time: what `rows_of` gives, without a row for each record. Without the
-native engine it is `rows_of`.
+"""Segments as Arrow columns, many batches at a time: the values of the rows of `rows_of`, without an object for each.
+Where the native engine is absent, the columns are made of those rows.
 
 Each batch has a row, and its records have theirs after it, as in `rows_of`. Refused (see `batch_runs`) are batches
 that cannot be read, and those whose records are too large to be held twice. The types of the rows define the fields;
@@ -24,7 +24,7 @@ from kafkawire.records.columns import Batches, Records
 from kafkawire.records.control_columns import controls_of
 from kafkawire.wire.backend import native
 
-#: Bytes of the records of one piece, roughly.
+#: Bytes of the records that are made into arrays at once, roughly.
 _PIECE = 2 << 20
 #: Batches whose records have more bytes than this, decompressed, are refused.
 _MOST_BYTES = 16 << 20

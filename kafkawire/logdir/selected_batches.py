@@ -1,6 +1,6 @@
-"""What a `Selection` takes of many batches at a time, by their headers; of some only the records decide.
+"""A `Selection`, applied to many batches at a time by their headers. For some batches only the records decide.
 
-It says what `Selection.batch` says of each batch, and of those that it takes whether all their records are taken.
+The result for each batch is that of `Selection.batch`, and for those that are taken, whether all their records are.
 """
 
 from __future__ import annotations

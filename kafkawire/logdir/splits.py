@@ -1,5 +1,5 @@
-"""Positions at which a segment can be split into parts that together give the same batches; and the readable end of a
-segment that is being written to."""
+"""Positions at which a segment can be split into parts that together have all its batches; and the end up to which a
+segment can be read while it is written."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from kafkawire.records.legacy import contents
 
 
 def by_partition(files: Iterable[LocatedFile]) -> list[list[LocatedFile]]:
-    """The segments in use, those of a directory together, in the order of their offsets."""
+    """The segments in use, grouped by directory, in the order of their offsets."""
     groups: dict[str, list[LocatedFile]] = {}
     for file in files:
         groups.setdefault(dirname(file.path), []).append(file)

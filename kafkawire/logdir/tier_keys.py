@@ -48,7 +48,8 @@ def unwrapped(wrapped: bytes, paths: Sequence[str]) -> bytes | None:
     """The data key that one of the private keys unwraps; None: none of them does.
 
     Raises:
-        OSError, MissingExtraError: as of `private_key`.
+        OSError: a file of a private key cannot be read, or holds no key that can be used.
+        MissingExtraError: cryptography is not installed.
     """
     found = (_unwrapped(wrapped, private_key(path)) for path in paths)
     return next((key for key in found if key is not None), None)

@@ -1,4 +1,5 @@
-"""A partition's log in a tier and on a broker, as one (KIP-405): each offset once, along the replica's leader epochs.
+"""A partition's log, joined from its segments in a tier and on a broker (KIP-405): each offset once, along the
+replica's leader epochs.
 
 A tier holds segments that were copied by the leaders of their time. A follower's segments have other borders: where the
 leader changed, copies overlap, and a later one may begin before an earlier one. After an unclean election the tier
@@ -71,7 +72,7 @@ class TierEvents(dict[UUID, TieredSegment]):
         self.damage: tuple[tuple[LogFile, Damage], ...] = ()
 
     def like(self, other: TierEvents) -> TierEvents:
-        """These, of which as much may be missing as of the others."""
+        """These events, of which some may be missing where some of the others may be."""
         self.partial, self.damage = other.partial, other.damage
         return self
 
@@ -199,8 +200,8 @@ def join(
         local: the replica's segments, in order.
         tiered: the partition's `.log` files of a tier.
         lineage: of the replica's `leader-epoch-checkpoint`. What lies below its first entry is accepted.
-        metadata: as of `tier_metadata`; a copy that is not finished, or is being deleted, does not count. Empty: the
-            names alone are known, and all count.
+        metadata: the result of `tier_metadata`; a copy that is not finished, or is being deleted, does not count.
+            Empty: the names alone are known, and all count.
         log_start: segments that end below are left out.
     """
     copies: list[_Copy] = []

@@ -1,4 +1,4 @@
-"""What is not known of transactions: why, and where the last stable offset may be."""
+"""Reasons why the end of a transaction is unknown, and the range in which the last stable offset lies then."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ class Unstable(NamedTuple):
 
 
 def unseen_ending(producer_id: int, begun: int, marker: int) -> StateProblem:
-    """That a marker does not show how the transaction ended that began at an offset."""
+    """The problem where a marker does not show how the transaction ended that began at an offset."""
     ended = f"how producer {producer_id}'s transaction from {begun} on ended"
     return StateProblem(marker, f"the marker at offset {marker} does not show {ended}")

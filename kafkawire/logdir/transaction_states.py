@@ -1,4 +1,4 @@
-"""How the transactions of a partition ended, from its batches: what a read_committed consumer gets (KIP-98; Kafka's
+"""How the transactions of a partition ended, from its batches, as read_committed consumers see it (KIP-98; Kafka's
 `CompletedFetch` and `UnifiedLog.fetchLastStableOffsetMetadata`). No I/O: `isolation` reads a partition.
 
 The outcome of a transactional batch is in the next marker of its producer, whatever began before the log or the part of
@@ -84,7 +84,7 @@ class TransactionScan:
         self.problems: list[StateProblem] = []
         self._heads: dict[int, FirstMarker] = {}
         self._malformed: dict[int, int] = {}
-        self._again: dict[int, int] = {}  # of open ones, the first data after the last missing offsets
+        self._again: dict[int, int] = {}  # first data of each open transaction after the last missing offsets
         self._damaged = False  # since the last batch
         self._alone: int | None = None  # offset of the last batch, if damage is directly before it and nothing after
         self._begins_damaged = False
@@ -347,7 +347,7 @@ class TransactionScan:
         return Unstable(least, gap, min((one.first for one in self._ongoing()), default=NO_OFFSET))
 
     def _ongoing(self) -> Iterator[DataRange]:
-        """What is open for certain: after missing offsets, only what has data there."""
+        """The transactions that are certainly open: after missing offsets, only those that have data there."""
         for producer_id, first in self.open.items():
             begun = first if first >= self._jumped else self._again.get(producer_id, -1)
             if begun >= max(0, self._jumped):
@@ -463,10 +463,10 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             found[table.cover(producer_id, offset)] = state
         for low, high in self.repeated:
             found[(low <= offset) & (offset < high)] = UNKNOWN
-        found[offset >= self.end] = OPEN  # written since
+        found[offset >= self.end] = OPEN  # written after the outcomes were read
         return found
 
     def within(self, first: int, end: int) -> Outcomes:
-        """What is needed of it for the offsets from `first` up to `end`."""
+        """The outcomes that the offsets from `first` up to `end` need."""
         tables = {name: getattr(self, name).within(first, end) for name in ("aborted", "unknown", "ongoing")}
         return msgspec.structs.replace(self, **tables)

@@ -54,7 +54,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def damage(self) -> tuple[tuple[str, Damage], ...]:
-        """What hides rows that the isolation level may have, besides damage in segments, each with its file's path."""
+        """Damage outside of segments that may hide rows of the isolation level, each with its file's path."""
         if self.isolation_level is None:
             return ()
         undecided = self.outcomes.undecided if self.committed else None
@@ -70,7 +70,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         )
 
     def within(self, first: int, end: int | None) -> View:
-        """What is needed of it for the offsets from `first` up to `end`."""
+        """The view with only the outcomes that the offsets from `first` up to `end` need."""
         outcomes = self.outcomes.within(first, NO_OFFSET if end is None else end)
         return msgspec.structs.replace(self, outcomes=outcomes)
 

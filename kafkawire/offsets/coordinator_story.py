@@ -1,4 +1,4 @@
-"""`CoordinatorStory`: the records of `__transaction_state` on one transaction."""
+"""`CoordinatorStory`: the records of `__transaction_state` about one transaction."""
 
 from __future__ import annotations
 

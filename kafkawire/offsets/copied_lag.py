@@ -1,4 +1,4 @@
-"""How far a group is behind, by copies of log directories: every batch from its offset on is read."""
+"""The lag of a group by copies of log directories: every batch from its offset on is read."""
 
 from __future__ import annotations
 

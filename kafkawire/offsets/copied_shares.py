@@ -1,4 +1,4 @@
-"""`kafkawire explain --share-group`, of copies of log directories."""
+"""The share partitions of a group, explained by copies of log directories (`kafkawire explain --share-group`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def explained_shares(
         topic, partition: only these.
         number: only those whose state is in this partition of `__share_group_state`.
         limit: the delivery count limit, where the log directories do not have it.
-        dead_letter_topic: likewise.
+        dead_letter_topic: the dead-letter topic, where the log directories do not name it.
 
     Raises:
         UnknownShareGroupError: there is nothing to explain.

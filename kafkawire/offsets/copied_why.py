@@ -1,4 +1,4 @@
-"""What blocks a group, a topic, an id or a producer, by copies of log directories: their audit, and what follows."""
+"""What blocks a group, a topic, an id or a producer, by an audit of copies of log directories."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def copied_why(
     """What blocks a subject.
 
     Args:
-        settings, paths, progress, jobs: as of `transactions.audit`.
+        settings, paths, progress, jobs: see `transactions.audit`.
 
     Raises:
         UnknownSubjectError: no copy names the subject, or the copies are of several clusters.

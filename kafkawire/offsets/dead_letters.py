@@ -11,7 +11,7 @@ from kafkawire._java_numbers import INT64, whole_number
 from kafkawire.records import Batch, Record
 from kafkawire.share_groups.record_fates import DEAD_LETTER_CAUSES
 
-#: Names of headers, as of `ShareGroupDLQStateManager`.
+#: Names of headers, from Kafka's `ShareGroupDLQStateManager`.
 TOPIC, PARTITION, OFFSET, GROUP, COUNT, MESSAGE = (
     b"__dlq.errors.topic", b"__dlq.errors.partition", b"__dlq.errors.offset", b"__dlq.errors.group",
     b"__dlq.errors.delivery.count", b"__dlq.errors.message",

@@ -115,7 +115,8 @@ def _same(one: _Repeat, seen: _Seen, earlier: _Seen) -> bool:
 
 
 def _digest(batch: Batch, record: Record) -> bytes:
-    """Of what a producer sends again as it was: a broker's timestamp is not."""
+    """A digest of the parts of a record that a producer sends again unchanged: a timestamp that a broker sets is not
+    among them."""
     digest = blake2b(digest_size=16)
     parts = [None if batch.timestamp_type == "LogAppendTime" else b"%d" % record.timestamp, record.key, record.value]
     for header in record.headers:

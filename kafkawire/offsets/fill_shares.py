@@ -10,7 +10,7 @@ from kafkawire.records.internal_topics import decode_key
 from kafkawire.rows import FillShare
 
 _TOPIC = "__consumer_offsets"
-#: Groups that are told apart, and keys of all of them; what comes later belongs to none.
+#: The most groups that are counted by name, and the most keys of all of them; records of later ones belong to none.
 MOST_GROUPS, MOST_KEYS = 20_000, 1_000_000
 #: Groups in an answer; the rest is one row.
 SHOWN = 10

@@ -1,4 +1,5 @@
-"""The records of groups in copies of `__consumer_offsets` and `__share_group_state`, with what became of each."""
+"""The records of groups in copies of `__consumer_offsets` and `__share_group_state`, with the states of their
+transactions."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class GroupRecord(NamedTuple):
 
 
 class _Place(Protocol):
-    """What has a topic and a partition."""
+    """An object with a topic and a partition."""
 
     @property
     def topic(self) -> str | None: ...
@@ -112,7 +113,7 @@ def decoded_records(
     Args:
         place: topic and partition. batches: of data, with the states of their transactions.
         high: the high watermark: up to where they are read. problems: gets what cannot be read, a sentence each.
-        wanted: as of `GroupLog.records`.
+        wanted: see `GroupLog.records`.
     """
     topic = place.topic or ""
     for batch, state in batches:

@@ -153,7 +153,7 @@ class _Fold:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is left to tell of the group."""
+        """Whether the group has no offset, member or assignment left."""
         return not (self.committed or self.assigned or self.pending_places or self.gaps)
 
     def view(self, own: Place | None, gaps: Iterable[str]) -> GroupView:

@@ -1,8 +1,8 @@
 """Counts the records that a consumer will get between two offsets, batch by batch. Pure.
 
-Markers, other control records and what compaction has removed are no records. Of each batch it is known how its
-transaction ended, or that it is not known; what was not read counts in the highest number only. So bounds hold
-whatever was not seen.
+Markers, other control records and removed records do not count. The outcome of each batch's transaction is known, or is
+counted as unknown; offsets that were not read count in the highest number only. So the bounds hold, whatever was not
+read.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Amount:
 
 @dataclass
 class Part:
-    """Batches of one outcome: what of them is below the last stable offset, may be, is behind it, and all of it.
+    """Batches of one outcome: the amounts that are below the last stable offset, that may be below it, that are at it
+    or after it, and all together.
 
     Attributes:
         first: offset and timestamp of the first record below the last stable offset; None where there is none.
@@ -215,12 +216,12 @@ class LagCounter:
 
     @property
     def counts(self) -> tuple[LagCount, LagCount, LagCount]:
-        """Of a read_committed consumer, of a read_uncommitted one, and what is held back."""
+        """The amounts that a read_committed consumer gets, that a read_uncommitted one gets, and that are held back."""
         return self._committed.row(), self._uncommitted.row(), self._held.row()
 
     @property
     def oldest_timestamp(self) -> int | None:
-        """Of the first record that a read_committed consumer gets; None where that is not known."""
+        """The timestamp of the first record that a read_committed consumer gets; None where that is not known."""
         if self._first is None or (self._doubtful_first is not None and self._doubtful_first < self._first[0]):
             return None
         return self._first[1]
@@ -247,7 +248,7 @@ class LagCounter:
             found.whole.add(Amount(total, total, batch.size, batch.size))
 
     def _timestamp(self, batch: Batch) -> int | None:
-        """Of the first record of a batch that counts."""
+        """The timestamp of the first record of a batch that counts."""
         try:
             return next((one.timestamp for one in batch.records if one.offset >= self.start), None)
         except RecordError:

@@ -1,4 +1,4 @@
-"""The row of a group in one partition, from where it stands and what was counted: the same for copies and brokers."""
+"""The row of a group in one partition, from its offset and the counted records: the same for copies and brokers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return self.committed
 
     def counter(self) -> LagCounter:
-        """Counts from there on."""
+        """A counter of the batches from `start` on."""
         return LagCounter(self.start, self.stable, self.high, self.stable_at_most)
 
     def row(
@@ -127,5 +127,5 @@ def _number(text: str | None) -> int | None:
 
 
 def unread_row(group: str, topic: str, partition: int, problem: str, committed: int | None = None) -> Lag:
-    """Of a partition of which nothing is known."""
+    """The row of a partition of which nothing is known."""
     return Lag(group=group, topic=topic, partition=partition, committed_offset=committed, problems=(problem,))

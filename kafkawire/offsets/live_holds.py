@@ -1,6 +1,7 @@
 """`LiveHolds`: what a partition holds at its offsets, from batches as they are fetched. Pure.
 
-Fetched as by a read_uncommitted consumer: the markers between the data show how transactions ended.
+The batches are those that a read_uncommitted consumer fetches: the markers between the data show how transactions
+ended.
 """
 
 from __future__ import annotations

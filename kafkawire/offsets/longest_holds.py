@@ -2,8 +2,8 @@
 consumers the longest. Pure: from batches in order to rows.
 
 A transaction holds the last stable offset from its first batch on, or, where one that began before it is still open,
-from the end of that one, until its marker. Ends are the broker's clock (a marker's timestamp), begins of the first
-one's are a client's.
+from the end of that one, until its marker. The end of a hold is by a broker's clock (the timestamp of a marker). The
+beginning of the first one is by a client's clock.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class OffsetWalk:
         self.damaged = self.damaged or why
 
     def _release(self, following: int | None) -> Iterator[Runs]:
-        """The runs of what was held back. `following`: the offset of what comes next."""
+        """The runs of the batches that were held back. `following`: the offset of the next batch."""
         if self._held is None:
             return
         (item, path, damaged), self._held = self._held, None

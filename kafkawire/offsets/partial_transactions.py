@@ -77,7 +77,7 @@ class PartialTransactions:
             )
 
     def drain(self) -> Iterator[PartialTransaction]:
-        """Those that have ended since the last call."""
+        """The rows of transactions that have ended since the last call."""
         made, self._rows = self._rows, []
         yield from made
 

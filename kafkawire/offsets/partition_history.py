@@ -1,5 +1,5 @@
-"""Who led a partition, which replicas were in sync, and which eligible to lead (KIP-966), by copies of
-`__cluster_metadata`."""
+"""The history of a partition: its leaders, and the replicas that were in sync or eligible to lead (KIP-966), by copies
+of `__cluster_metadata`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def partition_history(found: LeadingReplicas, topic: str, partition: int) -> Ite
 
 
 class _Stake:
-    """What copies of former leaders have that the present log has not."""
+    """The offsets that copies of former leaders have, and the present log does not."""
 
     def __init__(self, found: LeadingReplicas, topic: str, partition: int) -> None:
         self._found, self._place = found, (topic, partition)

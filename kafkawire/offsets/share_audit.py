@@ -1,4 +1,5 @@
-"""The rules of share groups on copies of log directories: what an audit answers beside the rules of transactions."""
+"""The rules of share groups on copies of log directories: the answers that an audit has beside those of
+transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What each offset of a partition is to a share group: the state beside the partition's own offsets. Pure."""
+"""The fate of each offset of a partition in a share group: the group's state, combined with what the partition holds.
+Pure."""
 
 from __future__ import annotations
 

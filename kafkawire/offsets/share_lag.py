@@ -1,7 +1,8 @@
-"""How far a share group is behind in a partition: the records that it has not finished with, one by one. Pure.
+"""The lag of a share group in a partition: the records that it has not finished with, counted one by one. Pure.
 
-`kafka-share-groups.sh` subtracts: from the end of the partition the start offset and what is finished above it. So
-records that were archived unread count as read there, and markers and aborted records as unread.
+`kafka-share-groups.sh` computes the lag differently: the end of the partition, minus the start offset, minus the number
+of offsets that are finished above it. There records that were archived unread count as read, and markers and aborted
+records as unread.
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@ from kafkawire.transactions.facts import ClusterMetadata
 LIMIT, ISOLATION, DEAD_LETTERS = (
     "share.delivery.count.limit", "share.isolation.level", "errors.deadletterqueue.topic.name",
 )  # fmt: skip
-#: The brokers' property behind a group's; share.isolation.level has none.
+#: The brokers' property that is the default of a group's limit; share.isolation.level has none.
 BROKER_LIMIT = "group.share.delivery.count.limit"
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
 class ShareSettings(NamedTuple):
-    """Of a share group, now.
+    """The settings of a share group, now.
 
     Attributes:
         limit: of delivery counts; None: not known.

@@ -1,4 +1,4 @@
-"""Batches as runs of offsets. Pure: what `offset_walk` has read."""
+"""Batches -> runs of offsets, each with one status. Pure: `offset_walk` reads the batches."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def runs_of(found: Batches, reached: int, outcomes: Outcomes, gap: Runs, segment
 
 
 def runs_of_old(batch: Batch, reached: int, gap: Runs, segment: str) -> Iterator[Runs]:
-    """As `runs_of`, of a batch of magic 0 or 1, which is in no transaction.
+    """The runs of a batch of magic 0 or 1, which is in no transaction.
 
     Args:
         batch: the batch.
-        reached, gap, segment: as of `runs_of`.
+        reached, gap, segment: see `runs_of`.
     """
     first, end = max(batch.base_offset, reached), batch.last_offset + 1
     if first > reached:

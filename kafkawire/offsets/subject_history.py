@@ -210,7 +210,8 @@ class SubjectHistory:
 
 
 def _assigned(member: Any) -> frozenset[Place]:
-    """Of a member of a consumer group; others, as Kafka Connect's workers, have no partitions."""
+    """The partitions that a member of a consumer group is assigned; members of other groups, as Kafka Connect's
+    workers, have none."""
     if not member.assignment:
         return frozenset()
     assignment = read_prefixed(ConsumerProtocolAssignment, member.assignment)

@@ -97,7 +97,7 @@ class CaptureScan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         paths: files, patterns and directories, one capture each.
         selection: which exchanges. `message`: of the bodies, the request's and the response's; None: no bodies.
-        schema: of the batches. `show_secrets`, `keylog`, `decode_as`: as of `capture.read`.
+        schema: of the batches. `show_secrets`, `keylog`, `decode_as`: see `capture.read`.
     """
 
     paths: tuple[str, ...]

@@ -1,4 +1,5 @@
-"""`scan`: the one way into this package."""
+"""`scan`: records of logs and topics, or exchanges of captures, as an Arrow stream. Everything else in this package
+serves it."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def scan(
             its name, and `decode_error` says what is wrong with a value that is none.
         apis: of captures, the exchanges of these requests, such as "Produce". Of one, the columns request and response
             have the bodies.
-        keylog: TLS key logs, with which captures are decrypted. decode_as: as of `capture.read`.
+        keylog: TLS key logs, with which captures are decrypted. decode_as: encapsulations on further UDP ports, see
+            `capture.read`.
         show_secrets: credentials, tokens and passwords, in `__cluster_metadata` and in bodies, as they are.
         tier_keys: files with the RSA private keys (PEM) of an encrypted tier.
         batch_size: most rows of a batch.

@@ -34,7 +34,7 @@ class LogScan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What is read of logs.
 
     Attributes:
-        paths: as of `logdir.open`. `tier_keys`: likewise.
+        paths, tier_keys: see `logdir.open`.
         options: which records, and how. `schema`: of the batches.
     """
 
@@ -206,7 +206,7 @@ class _Reading:
             return chosen, None
         seen = view.see(found)
         selected = self._filter.by_states(seen.states)
-        # What is not known to be in the states that were asked for is no less missing than what is damaged.
+        # Records whose state is unknown may be among those that were asked for: they are reported, as damage is.
         lost = seen.lost if selected is None else seen.lost | (seen.kept & (seen.states == UNKNOWN) & ~selected)
         for index in np.flatnonzero(chosen & lost).tolist():
             self._rows.problem(view.lost(found.batch(index)), origin)

@@ -72,7 +72,7 @@ class RecordReading:
         """The rows of a batch of magic 0 or 1: those have no transactions.
 
         Args:
-            batch: measured. offsets, secret: as of `batches`.
+            batch: measured. offsets, secret: see `batches`.
         """
         low, high = offsets
         wanted = self._filter

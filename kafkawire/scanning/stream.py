@@ -31,7 +31,7 @@ class Problems:
         """Add damage that is not harmless.
 
         Args:
-            damage: the damage. origin: its place, as of `RowOrigin`.
+            damage: the damage. origin: its place, with the attributes of `RowOrigin`.
         """
         if not damage.harmless:
             self.count += 1

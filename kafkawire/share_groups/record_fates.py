@@ -1,7 +1,7 @@
-"""What became of offsets in a share group, by its state and by what the partition has there. Pure.
+"""`fate`: what became of an offset in a share group, by the group's state and by what the partition has there. Pure.
 
-States say that a record is archived, and not why. What the partition has there, the delivery count and copies in the
-dead-letter topic do, as far as anything does.
+A state says that a record is archived, and not why. The reason follows from what the partition has there, from the
+delivery count, and from copies in the dead-letter topic, as far as these show it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from kafkawire.share_groups.delivery_states import AVAILABLE
 from kafkawire.share_groups.fold import ShareState, Step
 from kafkawire.share_groups.state_runs import Run
 
-#: Restarts of one share partition that are told apart; those before count as one.
+#: The most restarts of one share partition that are kept; earlier ones count as one.
 MOST_RESTARTS = 10_000
 
 

@@ -91,7 +91,7 @@ class KafkaSegment(StrictSource):
     )
     batch_only = ENDS
     ignored = IGNORED
-    #: As there.
+    #: A batch query passes over this option of streams, as that of Spark's Kafka source does.
     ignored_in_batches = (OFFSETS,)
     synonyms = MappingProxyType({"kafka.isolation.level": "isolationLevel"})
     stream_only = ("highWatermark", FILES, BYTES, OFFSETS)

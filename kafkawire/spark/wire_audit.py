@@ -1,7 +1,7 @@
 """`audit_cluster`: the audit of a live cluster (`client.diagnosis.wire_audit`), whose logs Spark tasks fetch.
 
 The driver plans the reading, asks coordinators, and gives the verdicts, as one process does. A task fetches the
-partitions of a share, one after another, and summarizes their pieces with the code of one process. Ended transactions,
+partitions of a share, one after another, and summarizes their parts with the code of one process. Ended transactions,
 decisions and uses of producer ids stay with the workers and are judged there, as those of copied logs are
 (`outcome_judge`).
 """
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: Seconds for a thread that was started to begin its work.
 _BEGIN_S = 5
-#: As often a wait looks whether Ctrl-C came.
+#: Seconds between two looks of a wait for Ctrl-C.
 _LOOK_S = 0.5
 
 
@@ -72,7 +72,7 @@ def audit_cluster(
         wanted: what to audit. `load.side_by_side` is the number of tasks; together they read `load.bytes_per_s`. A
             journal is not supported.
         properties: Java-style client properties. Workers get them, with passwords, and read the files that they name.
-        spark, master, conf, progress: as of `audit`.
+        spark, master, conf, progress: see `audit`.
         announce: called with what will be read, before the first byte of a log is fetched.
 
     Raises:
@@ -119,10 +119,10 @@ def _in_a_thread(work: Coroutine[Any, Any, T]) -> T:
 def reader_on(
     spark: SparkSession, bootstrap: str, properties: Mapping[str, str], progress: Progress | None = None
 ) -> Callable[[ReadWith], RangeReader]:
-    """What makes the reader for `client.diagnosis.wire_audit.audit`.
+    """A function that makes the reader for `client.diagnosis.wire_audit.audit`.
 
     Args:
-        bootstrap, properties, progress: as of `audit_cluster`.
+        bootstrap, properties, progress: see `audit_cluster`.
 
     Raises:
         SparkError: the session starts copies of slow tasks, which would read more than the load allows.

@@ -1,4 +1,5 @@
-"""What of a message goes through the bytes of a version, and when two values are the same: for tests of round trips."""
+"""Functions for tests of round trips: `carried`, a message as it comes out of a version's bytes, and `same`, equality
+of two values."""
 
 from __future__ import annotations
 

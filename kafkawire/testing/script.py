@@ -1,4 +1,4 @@
-"""What tests arrange for the next requests of a mock broker: faults, scripted answers; and the requests that came."""
+"""Faults and scripted answers for the next requests of a mock broker, and a log of the requests that it received."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Answers of the checks: their names, what each found in one partition, and the count that makes an answer.
 
-A rule broken is data, never an exception. Each check answers *violated*, *holds* or *not_checkable*: a broker forgets
-legally, compaction removes, and copies are of different moments, so that a step is only judged where nothing can have
-been between.
+A rule broken is data, never an exception. Each check answers *violated*, *holds* or *not_checkable*: brokers may forget
+state, compaction removes records, and copies are of different moments, so a step is only judged where no batch can be
+missing in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which findings need attention: what hangs, what is stuck, and what has held the last stable offset for too long.
 
-Each running transaction holds a last stable offset for a moment. One that has held it for longer than a limit blocks
-readers whatever its verdict: headlines and exit codes go by this.
+Each running transaction holds a last stable offset for a moment. One that holds it for longer than a limit blocks
+readers, whatever its verdict. Headlines and exit codes follow from this.
 """
 
 from __future__ import annotations

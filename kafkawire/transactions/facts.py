@@ -1,6 +1,6 @@
 """What the verdicts rest on: facts about segments, partitions, open transactions and the coordinator's records.
 
-Both engines (one machine, Spark) reduce log directories to these, and everything after them is one code. A *copy* is
+Both engines (one machine, Spark) reduce log directories to these facts, and the same code judges them. A *copy* is
 one log directory that was read. Several may have the same partition, each one replica of it.
 """
 
@@ -198,7 +198,7 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
         segments_start: first offset of its segments, those in a tier included.
         high_watermark: from `replication-offset-checkpoint`; None where it is not known.
         gap: the last range of offsets that could not be read; None where nothing is missing from somewhere on.
-        broker_time, leader_time: as of `Segment`.
+        broker_time, leader_time: see `Segment`.
         unreplicated: first offset of the earliest transaction that has ended with a marker at or above the high
             watermark, None for none: it holds the last stable offset as an open one does.
         epoch_start: first offset of its highest leader epoch; None where it is not known. `markers`: some of those of
@@ -374,8 +374,8 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
         leaders: of each partition that has had one.
         removed: the topics that were removed, as far as the log reaches back.
         since_checkpoint: the log begins with a checkpoint that was read whole: topics that are not here do not exist.
-        topic_ids: the name of each topic that there is, by its id. removed_ids: likewise, of those that were removed,
-            as far as the log reaches back.
+        topic_ids: the name of each topic that there is, by its id. removed_ids: the name of each topic that was
+            removed, by its id, as far as the log reaches back.
         removed_at: the times, by the controller's clock.
         group_configs: group -> name -> value, of the properties that were set for it. changed_group_configs: group and
             name of those that had another value before.

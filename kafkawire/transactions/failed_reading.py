@@ -1,4 +1,4 @@
-"""A replica whose reading ended with an error that no rule foresees: it costs that replica, and is named.
+"""Unexpected errors in the reading of a replica: the answer lacks that replica, and names the error.
 
 What files and brokers are known to do wrong is damage, or an error of its own. An error of another type is a fault of
 this package, or of the machine; the other replicas have their answers all the same.

@@ -1,4 +1,4 @@
-"""`check`: a foreign codec, a program that answers lines of JSON, against the vectors.
+"""`check`: compares a foreign codec, a program that answers lines of JSON, with the vectors.
 
 The program gets a line on standard input and answers with a line on standard output, in order:
 

@@ -1,4 +1,4 @@
-"""Captures that are read apart, as on Spark: what is collected of each, and how it becomes that of all. Pure."""
+"""Captures that are read separately, as on Spark: the collected rows of each, and how they are merged. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The rows of `kafkawire compare`, and what they amount to. Pure.
 
-What was compared of a partition may come from one task or from many: `Side` adds it up, and `ComparedRows` states it.
+The comparison of a partition may come from one task or from many: `Side` adds up the results, and `ComparedRows` makes
+rows of them.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class ComparedRows:
         """The rows of a partition.
 
         Args:
-            place: in A. topic_b: its name in B, where that is another one. by: as of `ComparedPartition`.
+            place: in A. topic_b: its name in B, where that is another one. by: see `ComparedPartition`.
             copies: of A and of B. sides: what each is in the other.
             statements, syncs: of a mirror; number of offset-syncs, and of those that are not known.
         """

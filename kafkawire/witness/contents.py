@@ -1,7 +1,7 @@
 """The checksum of a batch's records, without reading them. Pure.
 
-A batch's CRC-32C covers its header from the attributes on, and its records. A checksum is linear: what the header adds
-to it can be taken out again. What is left is the checksum of the records alone, which is the same when a producer sends
+A batch's CRC-32C covers its header from the attributes on, and its records. A checksum is linear: the part that the
+header adds can be removed again. The rest is the checksum of the records alone, which is the same when a producer sends
 them again under another producer id, epoch or sequence (KIP-360), and when the broker sets timestamps (LogAppendTime).
 """
 
@@ -129,7 +129,7 @@ def _applied(tables: npt.NDArray[np.uint32], value: UInt32) -> UInt32:
 
 
 def _behind(checksum: UInt32, length: Int64) -> UInt32:
-    """What checksums become with this number of zero bytes after each."""
+    """The checksums of the same bytes with this number of zero bytes after each."""
     found = checksum.copy()
     for bit in range(_LENGTH_BITS):
         if not (length >> bit).any():

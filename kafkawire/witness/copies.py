@@ -1,4 +1,5 @@
-"""Two sets of log directories, or one and a lake table -> rows: what of each partition they have in common."""
+"""`CopyComparison`: two sets of log directories, or one and a lake table -> rows that state what they have in common,
+partition by partition."""
 
 from __future__ import annotations
 
@@ -165,7 +166,7 @@ class CopyComparison:
         rows = table.rows((there, place[1]))
         copy, records = copy_of(one, same=True), ordered_records(one, headers=False)
         of_a, of_b = by_table(records, rows, copy, content=table.has_content)
-        order = np.argsort(of_b == REPEATED, kind="stable")  # what is there again comes last, as neighbours
+        order = np.argsort(of_b == REPEATED, kind="stable")  # repeated records come last, as neighbours
         sides = (
             Side(self.most).add(runs_of(of_a, records.offset, records.offset)),
             Side(self.most).add(runs_of(of_b[order], rows.offset[order], rows.offset[order])),

@@ -1,7 +1,8 @@
 """How producers ended their transactions: EndTxn and AddPartitionsToTxn exchanges -> packed rows. Pure.
 
-From version 5 of EndTxn on (KIP-890) no two transactions have one producer id and epoch, so that the answer is that of
-the transaction of each batch with both. Before, transactions share epochs, and are told apart by their order.
+From version 5 of EndTxn on (KIP-890) no two transactions have one producer id and epoch, so that an answer belongs to
+the transaction of each batch with these. Before version 5 transactions share epochs, and their order distinguishes
+them.
 """
 
 from __future__ import annotations

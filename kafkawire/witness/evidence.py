@@ -103,7 +103,7 @@ class Witness:
 
     @property
     def problems(self) -> list[str]:
-        """What of groups' logs cannot be read, once `rows` was called."""
+        """The places in groups' logs that cannot be read, once `rows` was called."""
         return self._held.problems
 
     def captured(self) -> dict[Place, Captured]:
@@ -125,7 +125,7 @@ class Witness:
         return self.context_of(producer_ids_of(captured), subjects_of(captured, self.commits.groups))
 
     def context_of(self, producer_ids: Int64, subjects: set[tuple[str, str, int]]) -> Context:
-        """As `context`, without what was captured.
+        """The context of partitions, from ids and subjects instead of what this witness has captured.
 
         Args:
             producer_ids: of transactional batches. subjects: groups, and partitions for which they committed.

@@ -175,7 +175,7 @@ class ExchangeRows(PartitionRows):
     """Collects rows of the batches in exchanges.
 
     Args:
-        sources: captures and clients. row: as of `PartitionRows`; `content` and `records` are among its columns.
+        sources: captures and clients. row: see `PartitionRows`; `content` and `records` are among its columns.
 
     Attributes:
         undecoded: number of exchanges, or of batches in them, that cannot be read. old: number of batches of magic 0

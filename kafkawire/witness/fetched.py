@@ -1,7 +1,7 @@
-"""What consumers were given: Fetch exchanges -> packed rows, one a batch; and what became of each. Pure.
+"""Batches that consumers were given: Fetch exchanges -> packed rows, one a batch; and the fate of each. Pure.
 
 A read_committed consumer gets aborted data too, with a list of the transactions that were aborted, and leaves it out
-itself (KIP-98; Java's `CompletedFetch`). Whether a batch is delivered is decided here as there.
+itself (KIP-98; Java's `CompletedFetch`). Whether a batch is delivered is decided here by the rules of that class.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a group was given what is below the offsets that it committed. Pure.
+"""Whether a group was given the records below the offsets that it committed. Pure.
 
 Absence of a Fetch response proves nothing. That records were not given is shown by the consumer itself: it asks for
 them after the commit, or goes on after them, and no request can be missing in between (`positions`).
@@ -98,7 +98,7 @@ def deliveries(
 
 
 def _first_given(base: Int64, fetched: Rows | None) -> Int64:
-    """When each batch was given first, as of `moment`."""
+    """When each batch was first given to a member, as a `moment`."""
     given = np.full(len(base), _NEVER, np.int64)
     if fetched is not None and len(base):
         place = np.minimum(np.searchsorted(base, fetched["base"]), len(base) - 1)

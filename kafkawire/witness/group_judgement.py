@@ -1,4 +1,5 @@
-"""Offsets that groups committed -> what became of each: in the group's log, and of the records below it. Pure."""
+"""Offsets that groups committed -> the fate of each: whether the group's log has it, and whether the group was given
+the records below it. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Sent batches that are one batch, sent again. Pure.
 
 An idempotent producer sends a batch again under the same producer id, epoch and sequence. Another one sends the same
-bytes again where an answer failed to arrive: that differs from the same records sent twice by what the client knew. It
-does not send again what was acknowledged; and a connection whose answers it still awaits is not left.
+bytes again where an answer failed to arrive: the difference to the same records sent twice is what the client knew. A
+client does not send again what was acknowledged, and does not leave a connection whose answers it awaits.
 
 A batch that was produced has the columns `key` (of all copies of it), `response`, `error` and `offset` (of the best of
 its answers), `sendings` (how often it was sent), `open` (how many of these have no answer that was read), `may_be_held`

@@ -95,7 +95,7 @@ def copy_of(replica: Replica, *, same: bool) -> CopyOfPartition:
     """Reads a replica.
 
     Args:
-        same: as of `CopyOfPartition`.
+        same: see `CopyOfPartition`.
 
     Raises:
         OSError: a file cannot be read.
@@ -145,7 +145,7 @@ def viewed(
     """What was read of a replica, once all of it was looked at.
 
     Args:
-        batches, first, code, end, markers, same: as of `CopyOfPartition`.
+        batches, first, code, end, markers, same: see `CopyOfPartition`.
     """
     one = replica.partition
     return CopyOfPartition(

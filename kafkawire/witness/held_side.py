@@ -1,4 +1,5 @@
-"""What brokers hold, as the join asks for it: `HeldSide`, and log directories as one."""
+"""`HeldSide`: the copies that brokers hold, as the join asks for them; and `DirectoryCopies`, which reads them from log
+directories."""
 
 from __future__ import annotations
 

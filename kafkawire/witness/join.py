@@ -128,9 +128,9 @@ def _under_another_key(rows: PackedRows, held: PackedRows, seen: Int8, at: Int64
 def _not_proven(
     batches: PackedRows, rows: PackedRows, copy: CopyOfPartition, seen: Int8, at: Int64, later: Bools, *, newest: bool
 ) -> None:
-    """Takes back where batches are that were acknowledged with another offset, if nothing is known of what is there;
-    those without a sequence unless other data is there: the copy's records may have been appended when they were sent
-    at another time, which no capture shows."""
+    """Withdraws the places of batches that were acknowledged with another offset, if it is unknown what that offset
+    holds. For batches without a sequence, they are withdrawn unless it holds other data: the copy's records may have
+    been appended when they were sent at another time, which no capture shows."""
     moved = np.flatnonzero(seen == fates.ELSEWHERE)
     shown = _absent(batches["offset"][moved], rows["offsets"][moved], copy, later[moved], newest=newest)
     plain = rows["producer_id"][moved] < 0

@@ -38,7 +38,7 @@ class Judgement:
         place: topic and partition. sent: in the order of the captures.
 
     Attributes:
-        batches: as of `grouping`, in the order in which they were first sent.
+        batches: with the columns of `grouping`, in the order in which they were first sent.
         unseen: number of data batches in the newest copy that are none of those sent; None without a copy.
     """
 

@@ -117,7 +117,7 @@ class LakeTable:
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """What libraries raise, each in its own way, says why the table cannot be read."""
+    """Turns the exceptions of each library into the reason why the table cannot be read."""
     try:
         yield
     except (LakeTableError, OSError, MemoryError):

@@ -1,6 +1,6 @@
-"""What MirrorMaker 2 says of offsets, compared with two copies: its offset-syncs, and the checkpoints of groups.
+"""The offsets that MirrorMaker 2 states (offset-syncs, and checkpoints of groups), compared with two copies.
 
-An offset-sync says that a record of the source is the record at an offset of the mirror. A checkpoint says where a
+An offset-sync states that a record of the source is the record at an offset of the mirror. A checkpoint states where a
 group that stands at an offset of the source goes on in the mirror: it may get records once more, and must miss none.
 """
 
@@ -87,7 +87,7 @@ class MirrorOffsets:
             self.problems.append(f"{path}: offset {record.offset}: {problem}")
 
     def checked(self, place: Place, topic_b: str, a: OrderedRecords, b: OrderedRecords) -> _Checked:
-        """What is said of a partition, by the records of both copies.
+        """The statements on a partition, checked by the records of both copies.
 
         Args:
             place: in the source. topic_b: its name in the mirror.

@@ -12,8 +12,8 @@ Array = npt.NDArray[Any]
 
 
 class PackedRows:
-    """Rows whose columns lie apart, so that a step reads no more than it needs. Rows that are chosen from others are
-    gathered column by column, when a column is first used.
+    """Rows whose columns are separate arrays, so that a step reads no more than it needs. Rows that are chosen from
+    others are gathered column by column, when a column is first used.
 
     Args:
         columns: arrays of one length.

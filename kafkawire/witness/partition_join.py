@@ -1,4 +1,5 @@
-"""What captures hold of one partition, joined with its copies. Pure: on Spark a task does it for a partition."""
+"""The evidence of captures on one partition, joined with the copies of the partition. Pure: on Spark a task does it for
+a partition."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class Moves(NamedTuple):
 
     Attributes:
         client: its number. at: the offset after what it was given. to: the offset that it asked for next.
-        before, after: when the first was answered, and when the second was sent, as of `moment`.
+        before, after: when the first was answered, and when the second was sent, each as a `moment`.
         committed: the consumer reads committed data only. row: of the second one.
     """
 

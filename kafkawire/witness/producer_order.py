@@ -1,4 +1,4 @@
-"""The order of an idempotent producer's batches in a partition: that in which it sent them. Pure."""
+"""Batches of an idempotent producer that a partition holds in another order than they were sent. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brokers answered to producers: Produce exchanges -> packed rows, one a batch that was sent. Pure."""
+"""Batches that producers sent, with the brokers' answers: Produce exchanges -> packed rows, one a batch. Pure."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class SentBatches(ExchangeRows):
 
 
 def _response(acks: int, answered: bool, answer: tuple[int, int] | None) -> tuple[int, int, int]:
-    """What was answered: `fates.RESPONSES`, error, offset."""
+    """The answer: one of `fates.RESPONSES`, the error, the offset."""
     if answer is not None:
         error, offset = answer
         if error in (0, DUPLICATE_SEQUENCE_NUMBER):

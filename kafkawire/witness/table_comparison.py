@@ -1,4 +1,4 @@
-"""A partition and the rows of a lake table that are of it, compared by offsets. Pure."""
+"""A partition and its rows in a lake table, compared by offsets. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Totals`: what was counted of some partitions, which sums up, and the rows of it. Pure."""
+"""`Totals`: counts of some partitions, how they are added up, and the rows that state them. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Totals:
     listed: list[Row] = field(default_factory=list)
 
     def add(self, other: Totals, most: int) -> None:
-        """Add those of other partitions. `most`: rows that are listed, at most."""
+        """Add the totals of other partitions. `most`: rows that are listed, at most."""
         for name in ("fates", "records", "ended", "commits", "numbers"):
             getattr(self, name).update(getattr(other, name))
         self.reads.batches.update(other.reads.batches)

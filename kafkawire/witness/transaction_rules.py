@@ -1,4 +1,4 @@
-"""Batches of transactions, against the markers and the decisions on them. Pure."""
+"""Batches of transactions, compared with their markers and with the decisions of coordinators. Pure."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from kafkawire.offsets.share_explain import ShareExplained
 from kafkawire.offsets.share_rules.share_rule import BEGIN, StandingFault, StandingRule
 from kafkawire.transactions.answers import Tally
 
-#: Offsets whose copies are told apart; those behind are not judged.
+#: The most offsets whose copies are compared; later ones are not judged.
 _MOST = 1_000_000
 _AGAIN = "an administrator may have set the group's offset back, after which records are given out, and copied, anew"
 

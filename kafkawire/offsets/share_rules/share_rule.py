@@ -90,7 +90,7 @@ class StandingRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule of a share partition as a whole, beside what the partition and the dead-letter topic hold.
 
     Attributes:
-        name, sentence, source: as of `StepRule`.
+        name, sentence, source: see `StepRule`.
         judge: counts what it judges.
         faults: name -> a share partition that breaks it.
     """

@@ -76,8 +76,8 @@ def audit(
         paths: log directories, or folders that contain some; URIs as well. Workers read them under the same paths.
         spark: the session to use; None: the running one, or one for this call. Its workers must have this package
             (`ship`).
-        master: where that one runs: `local[N]` (by default all cores), `spark://HOST:PORT`, `yarn`, `k8s://HOST:PORT`,
-            or `sc://HOST:PORT` for Spark Connect.
+        master: where a session that is started for this call runs: `local[N]` (by default all cores),
+            `spark://HOST:PORT`, `yarn`, `k8s://HOST:PORT`, or `sc://HOST:PORT` for Spark Connect.
         conf: settings of Spark.
         progress: is called with a description of a job, and how many of its tasks are done and there are.
         part_bytes: of a segment that a task reads.

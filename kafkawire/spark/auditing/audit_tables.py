@@ -1,7 +1,7 @@
-"""The audit as tables: `audit_tables` of an answer that is here; `TableOutput`, where an audit writes its tables to.
+"""The audit as tables: `audit_tables` makes them of an answer, `TableOutput` is where an audit writes them.
 
-Findings, violations and damage as rows that stay with the workers: each a table of its own, with all rows. To the
-driver come the first of them, and the number of the others.
+Findings, violations and damage are rows that stay with the workers, each kind a table of its own with all rows. The
+driver gets the first rows of each, and the number of the others.
 """
 
 from __future__ import annotations
@@ -110,8 +110,9 @@ def table_of(spark: SparkSession, kind: type[Row], found: Iterable[Row]) -> Data
     return spark.createDataFrame(table if len(table) else schema.empty_table(), from_arrow_schema(schema))
 
 
-#: What tasks find: an answer for the driver, violations, or a finding. Of findings, as of damage in
-#: `outcome_rows.SCHEMA`, `place` is what is counted where not all are taken, and `replica` puts them in order.
+#: What tasks find: an answer for the driver, violations, or a finding. `place` and `replica` have another meaning in
+#: rows of findings, and in rows of damage of `outcome_rows.SCHEMA`: rows are sorted by `replica`, and where only the
+#: first are taken, the others are counted by `place`.
 FOUND = pa.schema([("kind", pa.int8()), ("place", pa.binary()), ("payload", pa.binary()), ("replica", pa.binary())])
 FOUND_SPARK = from_arrow_schema(FOUND)
 _A_ROW = 1000
@@ -181,7 +182,7 @@ class WorkerTables:
     """Collects where findings, violations and damage are.
 
     Args:
-        stack: as long as it lasts, rows that were kept are there.
+        stack: kept rows are freed when it ends.
         read: rows of `outcome_rows.SCHEMA`.
 
     Attributes:

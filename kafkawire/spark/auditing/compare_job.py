@@ -71,8 +71,8 @@ def compare(
 
     Args:
         a, b: paths; workers read them under the same paths. offset_columns: `b` is a lake table with these columns.
-        spark, master, conf, progress, tier_keys: as of `spark.witness_job.witness`.
-        most: differences that are listed, at most. options: as of `CopyComparison`.
+        spark, master, conf, progress, tier_keys: see `spark.witness_job.witness`.
+        most: differences that are listed, at most. options: see `CopyComparison`.
 
     Raises:
         OSError: a path that is not there or may not be read.

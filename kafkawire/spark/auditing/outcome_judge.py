@@ -65,7 +65,7 @@ def without_undecided(
 
     Args:
         batches: ordered by cluster, producer id, epoch of the data and time.
-        tallies: by cluster. `decided_until`: the latest of any producer id, likewise.
+        tallies: by cluster. `decided_until`: by cluster, the latest time of any producer id.
     """
     last: list[int] | None = None
     decided = False  # a decision of that epoch has been seen
@@ -151,7 +151,7 @@ class JudgedWith(NamedTuple):
         default: that time, of producer ids that no transactional id has used.
         by_place: of the ids in a partition of `__transaction_state`, with its number in the cluster.
         partitions: the setting of how many that topic has.
-        handed_out: as of `judge_owner`.
+        handed_out: see `judge_owner`.
     """
 
     context: CaseContext
@@ -232,7 +232,7 @@ def tasks_for(count: int) -> int:
 
 
 def judgements(found: DataFrame) -> Iterator[Placed]:
-    """Of what `judged` gives, the answers: those with breaches by replica, the others added up."""
+    """The answers among the rows of `judged`: those with breaches by replica, the others added up."""
     by_place: dict[tuple[Place, str], Tally] = {}
     for placed in for_driver(found):
         check = placed.answer.check

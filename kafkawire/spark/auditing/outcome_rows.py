@@ -1,4 +1,4 @@
-"""What workers find, as rows.
+"""The rows in which workers pass on what they find, one schema for all kinds.
 
 A row is of one of these kinds: facts of a replica for the driver, digests of its batches, a decision, a use of a
 producer id by a transactional id, the owner of a producer id, an id in a Prepare state, a case to judge, an open
@@ -154,7 +154,7 @@ def decision_rows(
 
 
 def digest_rows(listed: Mapping[str, Any], facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
-    """What a replica is compared by: `place` is its partition, `replica` orders it among others.
+    """The digests of a replica as rows: `place` is its partition, by `replica` it is ordered among the others.
 
     Args:
         listed: its folder, as `fleet_listing` has it.
@@ -207,7 +207,7 @@ def ending_rows(cluster: int, place: Place, chunks: Iterable[Packed]) -> Iterato
     """The rows of ended transactions: many in a row, because one task makes those of a replica. See `one_a_row`.
 
     Args:
-        cluster: its number. `place`: the replica. `chunks`: as of `Endings`.
+        cluster: its number. `place`: the replica. `chunks`: see `Endings`.
     """
     same = {"kind": ENDING, "cluster": cluster, "place": packed(place)}
     for cell in ending_cells(chunks):
@@ -274,7 +274,7 @@ def _column(field: pa.Field, ended: Packed, same: Mapping[str, list[Any]], of_ro
 
 
 def short(answers: Iterable[Placed]) -> Iterator[Placed]:
-    """Those with breaches; the others of a cluster added up, as of one replica."""
+    """The answers with breaches as they are; the others of a cluster added up, as if they were of one replica."""
     others: dict[str, list[Placed]] = {}
     for placed in answers:
         if placed.answer.violated:

@@ -95,17 +95,17 @@ class PartSizing(NamedTuple):
 
     @property
     def tasks(self) -> int:
-        """That merge the summaries of replicas."""
+        """The number of tasks that merge the summaries of replicas."""
         return max(1, min(self.replicas, tasks_for(self.size, self.files, self.limits.reducers)))
 
     @property
     def part_tasks(self) -> int:
-        """That read parts, or make the rows of ended transactions."""
+        """The number of tasks that read parts, or make the rows of ended transactions."""
         return max(1, min(self.parts, tasks_for(self.size, self.files, self.limits.tasks)))
 
     @property
     def parts(self) -> int:
-        """As many parts there are at most."""
+        """The most parts that there can be."""
         return max(self.replicas, self.files) + self.size // self.part_bytes
 
 
@@ -137,7 +137,7 @@ class Fleet(NamedTuple):
         """Take the listing's small part and its size.
 
         Args:
-            listed: as of `fleet_listing.listing`. `part_bytes`: of a segment that a task reads.
+            listed: see `fleet_listing.listing`. `part_bytes`: of a segment that a task reads.
             tier_keys: paths of private keys for encrypted tiers.
         """
         found = found_in(listed.where(OF_DRIVER).toArrow())
@@ -185,7 +185,7 @@ class Fleet(NamedTuple):
         """The answers on tiers, as rows of `audit_tables.FOUND`.
 
         Args:
-            clocks: as of `cluster_facts.clocks`. `whole`: with every violation.
+            clocks: see `cluster_facts.clocks`. `whole`: with every violation.
         """
 
         def judge(replicas: Sequence[Partition]) -> Iterator[pa.RecordBatch]:
@@ -295,7 +295,8 @@ def _of_replica(
 ) -> Generator[pa.RecordBatch, None, ReplicaFacts]:
     """The rows of a replica, from those of its parts. Returns its facts.
 
-    What the rows of ended transactions say counts only for a replica that the driver has: it has none that failed.
+    Rows of ended transactions count only for a replica whose facts the driver has, and it has none of a replica that
+    failed.
     """
     merging = ReplicaMerge(replica, whole=whole)
     _, ended = yield from drained(cluster, _taken(merging, chain([first], others)))
@@ -351,7 +352,8 @@ def _damage(facts: ReplicaFacts) -> tuple[DamageRow, ...]:
 
 
 def _of_driver(facts: ReplicaFacts, ended: int) -> DriverFacts:
-    """Without what is shuffled or added up; of the answers, one has to be there for the path that it brings."""
+    """The facts of a replica that go to the driver. What is shuffled, or added up by workers, is left out. Of the
+    answers the violated ones are kept, and an empty one with the replica's path, which the driver needs."""
     place = facts.partition.place
     path = Placed(place, Answer(check=facts.answers[0].answer.check), facts.path)
     ids = facts.ids

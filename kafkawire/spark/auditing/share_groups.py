@@ -101,7 +101,7 @@ def share_offsets(paths: Sequence[str], spark: SparkSession, *, tier_keys: Seque
     Args:
         paths: log directories, or folders that contain some; workers read them under the same paths.
         spark: the session.
-        tier_keys: as of `audit`.
+        tier_keys: files with the RSA private keys (PEM) of encrypted tiers; workers read them, too.
 
     Raises:
         OSError: a path that is not there or may not be read.

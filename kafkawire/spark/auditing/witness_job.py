@@ -53,12 +53,12 @@ _PAYLOAD = "payload binary"
 _CHUNK = 1 << 16
 #: Tasks that join partitions, for each core.
 _TASKS_A_CORE = 4
-#: Of a cluster that Spark Connect does not tell of.
+#: The number of cores of a cluster for which Spark Connect gives none.
 _REMOTE_CORES = 8
 
 
 class CaptureNote:
-    """What is said of a capture after it was read. `summary`: None where it could not be read. `error`: why."""
+    """A note on a capture that was read. `summary`: None where it could not be read. `error`: why."""
 
     def __init__(self, file: str, summary: Summary | None, error: str | None) -> None:
         self.file, self.summary, self.error = file, summary, error
@@ -100,11 +100,11 @@ def witness(
     """The rows of `witness.Witness`, notes on the captures, and what of groups' logs cannot be read.
 
     Args:
-        captures: of each one a task reads; workers read them under the same paths. paths: log directories, likewise.
+        captures: a task reads each. paths: log directories. Workers read both under the same paths.
         spark: the session to use; None: the running one, or one for this call.
-        master, conf, progress: as of `spark.audit`.
-        most: anomalies that are listed, at most. keylog, decode_as: as of `capture.read`.
-        tier_keys: as of `logdir.open`.
+        master, conf, progress: see `spark.audit`.
+        most: anomalies that are listed, at most. keylog, decode_as: see `capture.read`.
+        tier_keys: files with the RSA private keys (PEM) of encrypted tiers.
 
     Raises:
         OSError: a path that is not there or may not be read.
@@ -136,7 +136,8 @@ def witness(
 
 
 class JoinedTotals(NamedTuple):
-    """What tasks found. `damage`, `left_out`: as of `HeldSide`. `memory`: most resident memory of a worker, in KiB."""
+    """The results of all tasks, added up. `damage`, `left_out`: see `HeldSide`. `memory`: most resident memory of a
+    worker, in KiB."""
 
     totals: Totals
     damage: list[DamageRow]
@@ -159,7 +160,7 @@ def joined_totals(
     Args:
         found: what captures hold (`PARTS`). held_of_task: makes what a task reads copies with.
         identity: ids that captures show. numbers: of each task that read a capture. context: what partitions share.
-        most: anomalies that are listed, at most. progress: as of `spark.audit`.
+        most: anomalies that are listed, at most. progress: see `spark.audit`.
 
     Raises:
         SparkError: the job failed.

@@ -176,7 +176,7 @@ def encoded(name: str, options: FunctionOptions, struct: pa.Array, version: int 
     """Structs as messages, null where the struct is null.
 
     Args:
-        name, version: as of `decoded`. `struct`: an element a message.
+        name, version: see `decoded`. `struct`: an element a message.
 
     Raises:
         KafkaWireError: a struct that is none of the message's version, in mode FAILFAST.
@@ -195,7 +195,7 @@ def encoded_values(
     """Messages as bytes, each in its version.
 
     Raises:
-        KafkaWireError: as of `encoded`.
+        KafkaWireError: a struct that is none of the message's version, in mode FAILFAST.
     """
     made: list[bytes | None] = []
     for value, number in zip(values, versions, strict=False):

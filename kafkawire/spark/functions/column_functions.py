@@ -225,8 +225,8 @@ def message_table(
     Args:
         frame: the table that the column `data` is in.
         messageName: as in `from_kafka_message`.
-        version: as there.
-        options: as there; with `errors`, `_error` is the last column.
+        version: of all values, or a column with that of each, or "prefix".
+        options: `mode`, `errors` and `schemaDirectory`, see the module; with `errors`, `_error` is the last column.
         keep: columns of `frame`, which come first.
         columns: the fields that are wanted, in the message's order; all by default.
 

@@ -1,4 +1,4 @@
-"""`append`: one run, which adds what is new to the table, and says what it held back."""
+"""`append`: one run, which adds new records to the table, and reports the partitions that it held back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPTIONS = (*SUBSCRIPTIONS, _START, "highWatermark", "maxPartBytes", TIER_KEYS)
 
 
 class Held(NamedTuple):
-    """A partition that was read to `offset` only. `reason`: what stands there."""
+    """A partition that was read to `offset` only. `reason`: why reading stopped there."""
 
     topic: str
     partition: int

@@ -75,7 +75,8 @@ class Wanted(NamedTuple):
     decode: bool = False
 
     def of(self, topic: str, partition: int) -> bool:
-        """Whether a partition is read: as of a consumer's pattern, internal topics only where they are named."""
+        """Whether a partition is read. As for a consumer with a pattern, internal topics are read only where they are
+        named."""
         named = self.subscription.option in ("subscribe", "assign")
         return (
             topic != CLUSTER_METADATA
@@ -346,7 +347,7 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
             if scan.first is None or scan.end is None or found.end <= begun.start:
                 continue
             if scan.first < found.end and scan.end > begun.start:
-                # Behind the last batch may be damage, or what is being written.
+                # After the last batch may be damage, or what is being written.
                 known = part._replace(end=scanned.stop, last=scanned.last, after=scan.end)
                 payload = sent(_ViewedPart(known, view.within(scan.first, scan.end)))
                 part_size = scanned.stop - part.begin

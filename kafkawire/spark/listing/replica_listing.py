@@ -77,7 +77,7 @@ class ReplicaListing:
         return brokers[root]
 
     def _in_store(self, path: str) -> Iterator[Partition]:
-        """The replicas of a store: those of which no file was written since they were listed are the ones of then."""
+        """The replicas of a store: a replica whose files have not changed since the last listing is kept from it."""
         for replica in logdir.open(path).partitions:
             stamps = tuple((file.name, file.stamp) for file in replica.files)
             known = self._stamps.get(replica.path)

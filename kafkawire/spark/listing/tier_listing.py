@@ -52,7 +52,7 @@ def with_tiers(listed: DataFrame, tiers: int, keys: tuple[str, ...] = ()) -> Dat
     """The rows of replicas with their tiers. A tier of a partition without a replica is a replica of its own.
 
     Args:
-        listed: as of `fleet_listing.listing`. `tiers`: number of its rows of `TIER`. `keys`: paths of private keys.
+        listed: see `fleet_listing.listing`. `tiers`: number of its rows of `TIER`. `keys`: paths of private keys.
     """
     if not tiers:
         return listed.where(f"kind = '{REPLICA}'")
@@ -76,7 +76,7 @@ def of_partitions(
     """A table that is computed from the replicas of each partition, with their tiers.
 
     Args:
-        listed, tiers, keys: as of `with_tiers`.
+        listed, tiers, keys: see `with_tiers`.
         read: yields the batches for the replicas of a partition, which are in order; their schema is `schema`.
     """
 

@@ -1,4 +1,4 @@
-"""Quiet Spark sessions: no web page, no log on the terminal; on this machine nothing that listens beyond it."""
+"""Quiet Spark sessions: no web page, no log on the terminal, and a local session listens on loopback only."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def local_session(
     """The running Spark session, or one of its own that ends with the block.
 
     Args:
-        settings: of a session that is started here. `conf`: likewise, and of the running one.
+        settings: of a session that is started here. `conf`: of that or of the running session.
 
     Raises:
         MissingExtraError: no Java that Spark accepts.

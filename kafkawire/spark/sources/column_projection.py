@@ -91,7 +91,7 @@ def projection(wanted: types.StructType, table: pa.Schema, *, case_sensitive: bo
 
     Args:
         wanted: what Spark expects. `table`: all that the source has.
-        case_sensitive: as of `table_schema`. `fail_fast`: as in `Projection`.
+        case_sensitive: see `table_schema`. `fail_fast`: see `Projection`.
 
     Raises:
         ValueError: a column is unknown, cannot have that type, or is NOT NULL.

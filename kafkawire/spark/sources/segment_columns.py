@@ -124,7 +124,7 @@ def record_rows(records: Iterable[Record], row: Row, *, null_headers: bool = Fal
     """The rows of the records of a batch.
 
     Args:
-        row: of the batch (`row_of`). `null_headers`: as of `of_columns`.
+        row: of the batch (`row_of`). `null_headers`: whether headers are null where there are none.
     """
     for record in records:
         headers = [{"key": arrow_text(header.key), "value": header.value} for header in record.headers]

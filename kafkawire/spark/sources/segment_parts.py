@@ -1,4 +1,4 @@
-"""`SegmentPart`: what of a segment one task reads.
+"""`SegmentPart`: the part of a segment that one task reads.
 
 A broker may clean, merge, cut off or remove a segment between the plan of a task and the task. The positions in a plan
 are hints: what is read are offsets. Where the batch at a part's beginning is no longer the one that was planned, the

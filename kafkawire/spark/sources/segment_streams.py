@@ -11,7 +11,7 @@ before they were read are a row with an `error`.
 A broker that comes back as a follower cuts off what no other had (KIP-101), and writes what the new leader has in its
 place. Where that had been read, the leader epochs show from which offset on (KIP-320): the stream goes back to it,
 yields a row with an `error`, and delivers the records of the new leader. A log that ends before the position, without a
-later epoch, is a copy that is behind: the stream waits for it. With the option `highWatermark` only what no broker cuts
+later epoch, is a copy that lags: the stream waits for it. With the option `highWatermark` only what no broker cuts
 off is read: up to the high watermark, which brokers write down every 5 s.
 
 A topic that was deleted and created again has another id: its log is read from its beginning, and a row says so.
@@ -154,7 +154,7 @@ class SegmentStream(LimitedStream):
     # How far ---------------------------------------------------------------------------------------------------------
 
     def _first(self, replica: Partition) -> Position:
-        """Where a log is begun to be read."""
+        """The position at which reading of a log starts."""
         offset = EARLIEST if self._start is None else self._start.of(replica)
         if offset == LATEST:
             return self._written(replica)

@@ -59,7 +59,7 @@ def stream_topic(
     """As `read_topic`, but a stream; by default from the topic's beginning on.
 
     Args:
-        bootstrap_servers, topic, options, allow_empty: as of `read_topic`.
+        bootstrap_servers, topic, options, allow_empty: see `read_topic`.
     """
     given = {"startingOffsets": "earliest", **(options or {})}
     return _loaded(spark, spark.readStream, bootstrap_servers, topic, given, allow_empty)

@@ -75,7 +75,7 @@ def read_replicas(
 
     Args:
         replicas: as `to_read` gives them.
-        jobs, progress: as of `audit`.
+        jobs, progress: see `audit`.
     """
     plans = [_plan(replica) for replica in replicas]
     size = sum(plan.size for plan in plans)
@@ -216,7 +216,7 @@ class _Taking:
                 self._fail(error)
 
     def read(self, seen: Callable[[int], None]) -> None:
-        """Read all segments. `seen`: as of `read_part`."""
+        """Read all segments. `seen`: see `read_part`."""
         try:
             for segment in range(len(self._replica.partition.segments)):
                 self._merging().read(segment, seen)

@@ -1,8 +1,8 @@
 """`replica_facts`: all facts of one replica of a partition, from its own files, read once.
 
-Engines differ in where they do this (here, or one replica a task on a cluster); what follows joins replicas, and is one
-code (`conclude`). These facts hold no open file and can be sent elsewhere. They grow with the producers, transactional
-ids and ended transactions, not with the batches.
+Engines differ in where they do this: in this process, or in tasks of a cluster. Joining the replicas is the same code
+for all (`conclude`). These facts hold no open file and can be sent elsewhere. They grow with the producers,
+transactional ids and ended transactions, not with the batches.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class ReplicaMerge:
         """Read a whole segment, the next: what `take` does with its parts, but no part has to be found or kept.
 
         Args:
-            segment: index in the partition's `segments`. `seen`: as of `read_part`.
+            segment: index in the partition's `segments`. `seen`: see `read_part`.
         """
         while len(self._segments) < segment:
             self._end_segment()
@@ -251,7 +251,7 @@ class ReplicaMerge:
         self._checks.end_segment(segment, last=len(self._segments) == len(self._replica.partition.segments))
 
     def _id_history(self) -> IdHistory:
-        """Of the records of coordinators, begun with the first."""
+        """The history of the coordinator's records, made when the first is read."""
         if self._ids is None:
             self._ids = id_history(self._place, self._replica.id_expiration_ms)
         return self._ids
@@ -269,7 +269,7 @@ class ReplicaMerge:
         read: as the last snapshot after these has them.
 
         Args:
-            behind: of the `.snapshot` of an offset behind the last batch.
+            behind: of the `.snapshot` of an offset after the last batch.
         """
         seen: set[int] = set()
         start = self._replica.partition.local_start_offset or 0

@@ -201,7 +201,7 @@ def _wrapped(label: str, text: str, most: int | None = None) -> list[str]:
 
 
 def behind(found: Why) -> Iterator[str]:
-    """What a group is behind by, in all its partitions, as sentences."""
+    """The lag of a group, in all its partitions, as sentences."""
     lags = [one for one in found.lags if one.read_committed is not None]
     if not found.lags:
         return
@@ -226,7 +226,7 @@ def counted(counts: Sequence[LagCount]) -> str:
 
 
 def warnings(lag: Lag) -> Iterator[str]:
-    """What of a group's place in a partition is no mere lag."""
+    """Warnings about a group's offset in a partition, beyond its lag."""
     name = f"{lag.topic}-{lag.partition}"
     if lag.lost_offsets:
         yield f"{name}: {count(lag.lost_offsets, 'offset')} from {lag.committed_offset} on are deleted, unread."

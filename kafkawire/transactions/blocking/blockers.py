@@ -34,7 +34,7 @@ _ORDER = (
     HANGING, STUCK, NO_LEADER, DAMAGE, UNREPLAYABLE, OFFLINE, UNSTABLE, "ghost", "late", "two_phase_commit", "unknown",
     UNREADABLE, TIER_LAG, "live", "young",
 )  # fmt: skip
-#: Causes that a coordinator ends when it is told to.
+#: Causes of transactions that a coordinator ends on request.
 _TERMINATED = ("late", "live")
 
 Place = tuple[str, int]

@@ -1,5 +1,5 @@
-"""What blocks a partition and is no transaction: of a live one damage, missing replicas, a tier that lags, from what
-its brokers answer; of a metadata log records that cannot be replayed. Pure."""
+"""Blockers of a partition that are no transactions: damage, missing replicas and a tier that lags, by the answers of
+brokers; and records of a metadata log that cannot be replayed. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DamagedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         offset: of the batch by its header, or the next one that is expected.
-        reason, detail: as of `records.Damage`.
+        reason, detail: see `records.Damage`.
     """
 
     offset: int
@@ -68,7 +68,7 @@ class TierReach(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def damaged(found: Sequence[DamagedBatch], replicas: Replicas, reach: Reach) -> Blocker:
-    """Of one partition.
+    """The blocker that damaged batches of one partition are.
 
     Args:
         found: the first is where consumers stop.
@@ -95,7 +95,7 @@ def damaged(found: Sequence[DamagedBatch], replicas: Replicas, reach: Reach) -> 
 
 
 def missing_replicas(found: Replicas, settings: Mapping[str, str], reach: Reach) -> Blocker | None:
-    """Of a partition with a leader and offline replicas, or with fewer in sync than producers need.
+    """The blocker of a partition that has a leader and offline replicas, or fewer replicas in sync than producers need.
 
     Args:
         settings: of the topic; without min.insync.replicas it is not known whether producers wait.
@@ -125,9 +125,9 @@ def missing_replicas(found: Replicas, settings: Mapping[str, str], reach: Reach)
 
 
 def tier_behind(found: TierReach, settings: Mapping[str, str]) -> Blocker | None:
-    """Of a partition whose tier lacks a segment that is closed for certain: more than segment.bytes is not copied, and
-    the active segment alone cannot be as large. None where that is not proven. The newest closed segment may just be
-    copied: with two, the tier lags.
+    """The blocker of a partition whose tier lacks a segment that is certainly closed: more than segment.bytes is not
+    copied, and the active segment alone cannot be as large. None where that is not proven. The newest closed segment
+    may just be copied: with two, the tier lags.
 
     Args:
         settings: of the topic.
@@ -163,7 +163,7 @@ def tier_behind(found: TierReach, settings: Mapping[str, str]) -> Blocker | None
 
 
 def unreplayable(found: Sequence[StoppedAt], path: str) -> Blocker:
-    """Of a metadata log.
+    """The blocker that records of a metadata log are.
 
     Args:
         found: the first is where brokers stop. `path`: of the copy.

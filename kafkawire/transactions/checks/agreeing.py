@@ -1,5 +1,5 @@
-"""Ended transactions that plainly are what their coordinator decided, judged as columns: nearly all, from transaction
-version 2 on. There no other transaction has the epoch of one, so no times are compared; the rest is left to
+"""Ended transactions that certainly agree with the decision of their coordinator, judged as columns. From transaction
+version 2 on these are nearly all: no two transactions share an epoch, so no times are compared. The rest is left to
 `marker_outcomes`.
 """
 

@@ -30,7 +30,7 @@ _NO_OBJECTS = "no objects of the partition were given"
 _PARTIAL = "events may be missing: {}"
 _MAY_RUN = "the newest copy may have been running"
 #: A copy is late when it began longer ago. A broker copies one segment of a partition at a time, and one that failed is
-#: begun anew after seconds: for a segment of the default size, 1 GiB, an hour is 300 kB/s.
+#: started again after seconds: for a segment of the default size, 1 GiB, an hour is 300 kB/s.
 LATE_COPY_MS = 3_600_000
 _MAY_BE_NEWER = "the newest objects and the metadata may be copies of different moments"
 _DELETED = "without __remote_log_metadata: the segments below may have been deleted"

@@ -46,7 +46,7 @@ def _is_over(decision: Decision, time: float) -> bool:
 
 
 def _is_timed(decision: Decision) -> bool:
-    """Whether it is ever over."""
+    """Whether its time matters, so that it can be over."""
     return decision.until is not None and not raises_epoch(decision.version)
 
 
@@ -140,7 +140,7 @@ class Candidates:
         self._since: list[int] = []
         self._until: list[float] = []
         self._commits = [0]  # among the timed ones before each
-        self._unlisted = [0]  # likewise, those whose partitions are not known
+        self._unlisted = [0]  # among the timed ones before each, those whose partitions are not known
         self._last_of: dict[int, int] = {}  # by the epoch of its markers, the number of the last timed one
 
     def __len__(self) -> int:

@@ -51,7 +51,7 @@ def judge_undecided(
     Args:
         alone: no decision is about data of the producer's epoch. `early`: none of these begins by the time of the
             marker.
-        decided_until: as of `judge`, or later.
+        decided_until: see `marker_outcomes.judge`; a later time is permitted.
 
     Returns:
         Which transactions are left for `judge_epoch`.

@@ -1,4 +1,4 @@
-"""`without_consequences`: of violations that have one cause, the cause.
+"""`without_consequences`: keeps the cause among violations that have one, and drops those that follow from it.
 
 A batch that is wrong makes its producer's later batches, the files that come from the log, the replicas and the
 coordinator's records disagree with it. What rests on a violation proves nothing more: it counts as not checkable.

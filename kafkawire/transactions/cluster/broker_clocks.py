@@ -38,7 +38,7 @@ class BrokerClocks(msgspec.Struct, frozen=True, kw_only=True):
         newest: the newest time that counts; None where no broker wrote a time.
         far: the newest of those that are after it; None where none is.
         behind: the newest time of each broker that is far before those of others.
-        alone: likewise of partitions whose leader is not known.
+        alone: the newest time of each partition whose leader is not known, and which is far before those of others.
         reference: the newest time that counts without the metadata log, where that of the metadata log is far after
             it: all brokers wrote nothing since, or its clock is ahead.
         apart: partitions that a broker leads which is far before others: how late it is there is not known.

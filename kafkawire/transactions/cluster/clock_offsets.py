@@ -24,7 +24,7 @@ from kafkawire.transactions.log.endings import Packed
 OF_DATA, OF_COORDINATOR = 4, 64
 #: A transaction that is older than the newest broker-side time by more says nothing on clocks now.
 LASTING_MS = 86_400_000
-#: Clocks that differ by more, for certain, are told.
+#: Clocks that certainly differ by more are reported.
 TOLD_MS = 60_000
 #: More brokers are not compared.
 _MOST = 32
@@ -34,7 +34,7 @@ _STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def _hashes(producer_ids: npt.NDArray[np.int64], epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """SplitMix64's finalizer."""
+    """A hash of each producer id and epoch, by the finalizer of SplitMix64."""
     mixed: npt.NDArray[np.uint64] = (producer_ids.astype(np.uint64) << np.uint64(16)) ^ epochs.astype(np.uint64)
     for shift, factor in _STEPS:
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -42,7 +42,7 @@ def _hashes(producer_ids: npt.NDArray[np.int64], epochs: npt.NDArray[np.int64]) 
 
 
 def _hash(producer_id: int, epoch: int) -> int:
-    """The same of one."""
+    """The hash of one producer id and epoch."""
     mixed = ((producer_id << 16) ^ epoch) & _WORD
     for shift, factor in _STEPS:
         mixed = ((mixed ^ (mixed >> shift)) * factor) & _WORD

@@ -27,7 +27,7 @@ class PackedIds(msgspec.Struct, frozen=True, tag=True):
 
 
 def packed_ids(found: IdColumns, *, compress: bool = True) -> PackedIds:
-    """The records as bytes. `compress`: as of `packed_columns`."""
+    """The records as bytes. `compress`: see `packed_columns`."""
     columns = ((name in _ASCENDING, found.rows[name].astype(np.int64)) for name in _NAMES)
     return PackedIds(packed_columns(columns, compress=compress), found.names, found.lists)
 

@@ -45,7 +45,7 @@ class PackedAppends(msgspec.Struct, frozen=True, array_like=True):
 
 
 def packed(appends: Appends, *, compress: bool = True) -> PackedAppends:
-    """The columns as bytes. `compress`: as of `packed_columns`."""
+    """The columns as bytes. `compress`: see `packed_columns`."""
     columns = ((name in _ASCENDING, _relative(name, appends)) for name in _TYPES)
     return PackedAppends(packed_columns(columns, compress=compress), appends.problems)
 

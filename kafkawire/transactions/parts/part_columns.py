@@ -43,7 +43,7 @@ _DECODER = msgspec.msgpack.Decoder(_Encoded)
 
 
 def encode(part: PartColumns, *, compress: bool = True) -> bytes:
-    """The part as bytes (MessagePack). `compress`: as of `packed_columns`."""
+    """The part as bytes (MessagePack). `compress`: see `packed_columns`."""
     appends = None if part.appends is None else packed(part.appends, compress=compress)
     records = tuple(packed_ids(one, compress=compress) if isinstance(one, IdColumns) else one for one in part.records)
     return _ENCODER.encode(_Encoded(part.start, part.end, part.scan, appends, records))

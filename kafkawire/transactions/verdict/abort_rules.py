@@ -1,7 +1,7 @@
 """Ending a transaction by hand: which one is meant, whether that may be done, with which marker, and whether it worked.
 
-Pure functions over findings. An ABORT marker is written into a partition behind the coordinator's back: where the
-coordinator holds the transaction, it destroys data that is committed elsewhere. So what is not *hanging* is refused.
+Pure functions over findings. An ABORT marker is written into a partition without the coordinator. Where the coordinator
+holds the transaction, the marker destroys data that is committed elsewhere. So every verdict but *hanging* is refused.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def unmet(name: str, what: str, needs: str, source: str | None = None) -> Premis
     """A premise that does not hold.
 
     Args:
-        name, what, source: as of `met`.
+        name, what, source: see `met`.
         needs: how to meet it, as the end of a sentence.
     """
     return Premise(name=name, holds=False, what=what, source=source, needs=needs)
@@ -247,7 +247,8 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     def waiting_until(self) -> int | None:
-        """Until when the coordinator's state was as it was read, and the partition without a marker, likewise."""
+        """Until when the coordinator's state was as it was read, and the partition without a marker, epoch
+        milliseconds; None where that is not known."""
         return self.as_of
 
     @property

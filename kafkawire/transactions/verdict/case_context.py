@@ -29,11 +29,11 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
         cluster_id: None where the log directories do not have it.
         as_of: the time as of which ages count, epoch milliseconds. `given`: by an option, so that it holds for all.
         covered: for each log directory the newest broker-side time in it: until then, at least, it was copied.
-        moments: as of `CopiedCase.moment`, by log directory. `with_metadata`: the directories that have a metadata log.
-            `leaders`, `clocks`, `id_expiration_ms`, `skew_ms`: as there.
+        moments: `CopiedReach.moment` by log directory. `with_metadata`: the directories that have a metadata log.
+            `leaders`, `clocks`, `id_expiration_ms`, `skew_ms`: see `CopiedReach`.
         measured_skew_ms: by how much the clocks of today's leaders differ at most; None where it was not measured.
         traits: what decides between causes.
-        blocked_after_ms: as of `Settings`. `options`: as of `Case`.
+        blocked_after_ms: see `Settings`. `options`: see `Case`.
         without_open: by partition the replicas in which its earliest open transaction has ended.
     """
 

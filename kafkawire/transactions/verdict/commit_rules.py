@@ -2,8 +2,8 @@
 
 A commit cannot be taken back, and EndTxn names a transaction by its producer id and epoch only. Under transaction
 version 2 each end raises the epoch, so that an epoch has one transaction (KIP-890). Before, an epoch has as many as its
-producer begins: a producer that went on after the one that its owner recorded would have a later one committed in its
-place. So the coordinator's log has to show that the epoch has had no other.
+producer begins: where a producer continued after the transaction that its owner recorded, a later transaction would be
+committed in its place. So the coordinator's log has to show that the epoch had no other transaction.
 """
 
 from __future__ import annotations

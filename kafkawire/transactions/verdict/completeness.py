@@ -1,6 +1,6 @@
 """Whether an answer is complete: what was not read, or could not be judged.
 
-Headlines, exit codes and the JSON of `audit` and `find-hanging` all go by this.
+Headlines, exit codes and the JSON of `audit` and `find-hanging` follow from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Cases from copied log directories: what copies of different moments can prove, and what they leave in doubt."""
+"""`CopiedCase`: an open transaction in copied log directories, what copies of different moments prove of it, and what
+they leave in doubt."""
 
 from __future__ import annotations
 

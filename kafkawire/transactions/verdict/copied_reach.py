@@ -1,5 +1,5 @@
-"""How far copies of different moments reach: the coordinator's log past the data, the partition past the end that the
-coordinator recorded."""
+"""How far copies of different moments reach: whether the coordinator's log was read past the data, and the partition
+past the end that the coordinator recorded."""
 
 from __future__ import annotations
 
@@ -193,7 +193,8 @@ class CopiedReach(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def _written(self) -> int:
-        """The same, not before any other time that may count: the later the copy must be."""
+        """By when its last batch was in the log; where several times may count, the latest, so that the copy must be
+        later."""
         client = self.open.last_timestamp if self.stamp_problem is None else -1
         return max(-1 if self.written_by is None else self.written_by, self.open.written_after or -1, client)
 

@@ -1,4 +1,5 @@
-"""Cases on a live cluster: what its brokers answered, how that was proven complete, and what may have been hidden.
+"""`LiveCase`: an open transaction on a live cluster, the answers of brokers about it, the proof that these are
+complete, and what they may hide.
 
 Absence is the hard part. ListTransactions silently leaves out what the principal may not see, and while a coordinator
 moves no broker lists its ids. So that no coordinator knows a producer id counts only with a proof (`Absence`), and only

@@ -89,7 +89,8 @@ def live_reach(read: int, chosen: int, *, ids: str, hidden: str, gaps: Sequence[
 
     Args:
         read, chosen: numbers of partitions.
-        ids: why no transactional id is missing, a sentence without its end. `hidden`: why no topic is, likewise.
+        ids: why no transactional id is missing, a sentence without its end. `hidden`: why no topic is missing, a
+            sentence without its end.
         gaps: what was not read, as sentences.
         brokers: those that answered.
     """
