@@ -322,6 +322,19 @@ def test_a_torn_line_does_not_swallow_the_next(run: Run, partition: PartitionBro
     assert [json.loads(line)["phase"] for line in rest.splitlines() if line] == ["before", "after"]
 
 
+def test_a_log_that_may_only_be_written_is_taken_for_torn(
+    run: Run, partition: PartitionBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether its last line has an end cannot be read: an empty line costs nothing."""
+    log = tmp_path / "audit.jsonl"
+    log.write_text('{"phase":"bef')
+    monkeypatch.setattr(txn_audit_log, "_opened", lambda path: open(path, "ab", buffering=0))
+    assert abort(run, partition, "--yes", "--audit-log", log).code == 0
+    torn, *rest = log.read_text().splitlines()
+    assert torn == '{"phase":"bef'
+    assert [json.loads(line)["phase"] for line in rest if line] == ["before", "after"]
+
+
 def test_the_line_after_a_torn_one_of_its_own_is_whole(
     run: Run, three: PartitionBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ from kafkawire.client import Search
 from kafkawire.client.actions import lease
 from kafkawire.client.actions.aborting import Aborted, abort, look_at
 from kafkawire.client.actions.terminating import describe_one, terminate
+from kafkawire.client.errors import NotSentError
+from kafkawire.client.transport.broker_link import Link
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -29,6 +31,7 @@ from kafkawire.messages import (
 )
 from kafkawire.records import Record, build
 from kafkawire.transactions.verdict.abort_rules import Refused, TransactionSpec, choose
+from kafkawire.wire.message import Message
 from tests.client.answers import OLD, admin, run, script
 from tests.client.partition_script import END, NAME, SEARCH, START, Coordinator, PartitionBroker
 from tests.client.scripted import RESET
@@ -218,6 +221,22 @@ def test_an_answer_that_does_not_come_is_waited_for_as_long_as_the_lease_lasts(
     assert attempt.done.outcome == ("terminated" if termination else "aborted")
     assert (attempt.records[1], attempt.sent) == ("not_sent", 1)
     assert time.monotonic() - begun < 20
+
+
+def test_a_marker_that_the_system_does_not_take_is_recorded_as_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the guard has let it pass."""
+    usual, left = Link.ask_then, ["the system did not take the request"]
+
+    async def not_taken(self: Link, first: Message, then: Message, guard: Callable[[Message], None], **more: Any) -> Any:
+        def guarded(answer: Message) -> None:
+            guard(answer)
+            if left:
+                raise NotSentError(left.pop())
+
+        return await usual(self, first, then, guarded, **more)
+
+    monkeypatch.setattr(Link, "ask_then", not_taken)
+    judged_again(Attempt(PartitionBroker(), lambda _: None))
 
 
 def test_a_broker_that_does_not_list_its_ids_again_is_judged_again() -> None:

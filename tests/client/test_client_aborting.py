@@ -26,7 +26,7 @@ from kafkawire.messages.list_transactions_response import TransactionState
 from kafkawire.rows import Finding
 from kafkawire.transactions.verdict.abort_rules import Refused, TransactionSpec, choose
 from tests.client.answers import OLD, admin, describing, run, scenario, script
-from tests.client.partition_script import END, SEARCH, START, Log, PartitionBroker
+from tests.client.partition_script import END, NAME, SEARCH, START, Coordinator, Log, PartitionBroker
 
 NAMED = TransactionSpec(topic="orders", partition=0, start_offset=START)
 MINUTE_MS = 60_000
@@ -110,6 +110,33 @@ def test_judges_in_two_readings_right_before_sending() -> None:
         type(body) for body in broker.requests if isinstance(body, DescribeProducersRequest | WriteTxnMarkersRequest)
     ]
     assert kinds == [DescribeProducersRequest] * 6 + [WriteTxnMarkersRequest, DescribeProducersRequest]
+
+
+def test_the_last_judgement_does_not_wait() -> None:
+    """The time between two readings has shown that it hangs; waited for again, what it rests on would be as old."""
+    broker = PartitionBroker()
+
+    async def scenario() -> None:
+        async with broker.running(), admin(broker.address) as client:
+            finding = choose((await look_at(client.cluster, NAMED, SEARCH)).findings, NAMED)
+            slow = replace(SEARCH, confirm_after_s=60.0)
+            assert (await abort(client.cluster, finding, slow, record=Records())).outcome == "aborted"
+
+    run(scenario)
+
+
+def test_refuses_where_another_id_has_the_producer_id_now() -> None:
+    """It hangs as before, and the coordinator that was asked is that of the id before."""
+    broker, recorder = Coordinator("CompleteCommit"), Records()
+
+    def another(_: Log) -> None:
+        state = TransactionState(transactional_id="another", producer_id=7, transaction_state="CompleteCommit")
+        broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(transaction_states=(state,))
+
+    with pytest.raises(Refused, match=f"changed since it was checked: transactional_id was {NAME}, and is another now"):
+        attempt(broker, between=another, recorder=recorder)
+    assert not sent(broker)
+    assert not recorder
 
 
 def setting(**values: Any) -> Callable[[Log], None]:

@@ -12,10 +12,12 @@ from msgspec.structs import replace
 
 from kafkawire.client import Admin, BrokerError, ClientError, Search, TopicPartition
 from kafkawire.client.diagnosis.blocked_group import BlockedGroup, find_blocking
+from kafkawire.client.diagnosis.pending_offsets import PendingOffsets, read_pending
 from kafkawire.client.errors import RETRIABLE
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeShareGroupOffsetsRequest,
+    FetchRequest,
     FindCoordinatorRequest,
     ShareGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequest,
@@ -307,6 +309,22 @@ def test_partition_of_offsets_that_is_fetched_in_part_leaves_each_open_transacti
     assert found.view is not None
     assert found.view.held == {9: frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)})}
     assert finding.evidence[-1] == IN_TRANSACTION.format("orders-0, orders-1")
+
+
+@pytest.mark.parametrize(
+    ("behind", "problem"), [(0, None), (3, "__consumer_offsets-1 was read up to offset 0 of 3")], ids=["all", "part"]
+)
+def test_no_more_of_the_partition_of_offsets_is_fetched_than_is_allowed(behind: int, problem: str | None) -> None:
+    """What is there is taken, and that there may be more is reported, without another request."""
+    broker = idle(pending=(0,), behind=behind)
+
+    async def scenario() -> PendingOffsets:
+        async with broker.running(), admin(broker.address) as client:
+            own = TopicPartition(OFFSETS, OWN)
+            return await read_pending(client.cluster, GROUP, own, replace(SEARCH, fetch_bytes=1))
+
+    assert run(scenario()) == PendingOffsets({9: frozenset({TopicPartition("orders", 0)})}, problem)
+    assert broker.count(FetchRequest) == 1
 
 
 def test_offset_that_is_refused_is_a_gap() -> None:

@@ -19,8 +19,10 @@ from kafkawire import logdir, records, rows, transactions
 from kafkawire.client import Admin, ClientError, Search
 from kafkawire.client.diagnosis import log_reading
 from kafkawire.client.diagnosis.log_reading import Load, RateLimit
+from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan
 from kafkawire.client.diagnosis.wire_audit import BLIND, WireAudit, audit
+from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.partition_log import whole_batches
 from kafkawire.kafka_errors import ErrorCode
 from kafkawire.messages import FetchRequest, FetchResponse, MetadataRequest, MetadataResponse
@@ -34,6 +36,7 @@ from kafkawire.testing import MockBroker
 from kafkawire.transactions import Settings
 from kafkawire.transactions.auditing.replica_facts import ReplicaMerge
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place
+from kafkawire.transactions.parts.part_columns import PartColumns
 from tests.client import real_cluster, setups
 from tests.client.recorded import denied, leaders, serving
 from tests.client.setups import ONE_OF_EACH, make
@@ -395,6 +398,57 @@ def test_equals_the_audit_of_a_real_brokers_disks(broker: RunningCluster, tmp_pa
         in ("sequence_contiguous", "epoch_not_backwards", "marker_shape", "marker_without_data", "mixed_batches")
     }
     assert compared(found) == compared(disks)
+
+
+def of_plain_batches(monkeypatch: pytest.MonkeyPatch) -> MockBroker:
+    """Four batches in each of two partitions, and each response has one."""
+    monkeypatch.setattr(log_reading, "_LEAST", 300)
+    in_no_time(monkeypatch)
+    broker = MockBroker({"orders": 2})
+    for number in range(8):
+        broker.append("orders", number % 2, [records.Record(value=b"%d" % number * 200)])
+    return broker
+
+
+SMALL = Load(bytes_per_s=300, side_by_side=1)
+
+
+def test_nothing_of_a_partition_counts_after_an_unexpected_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor the pieces that were read before."""
+    take, taken = ReplicaMerge.take, []
+
+    def raising(self: ReplicaMerge, *args: Any) -> None:
+        if self._place.partition == 1:
+            taken.append(args)
+            if len(taken) == 3:
+                raise IndexError("out of range")
+        take(self, *args)
+
+    monkeypatch.setattr(ReplicaMerge, "take", raising)
+    found = over_the_wire(of_plain_batches(monkeypatch), None, load=SMALL)
+    assert (len(taken), found.read.batches) == (3, 4)
+    assert any("orders-1" in gap and "unexpected IndexError: out of range" in gap for gap in found.read.gaps)
+
+
+def test_pieces_of_a_journal_that_do_not_follow_each_other_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second begins where the first did: offsets go back. The partition is read anew, without its pieces."""
+    add, pieces = Journal.add, []
+
+    def repeated(self: Journal, place: TopicPartition, first: int, following: int, part: PartColumns | None) -> None:
+        pieces.append(part)
+        if len(pieces) == 4:
+            raise Interrupted  # which keeps the journal
+        add(self, place, first, following, pieces[0])
+
+    journal = tmp_path / "journal"
+    broker = of_plain_batches(monkeypatch)
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "add", repeated)
+        over_the_wire(broker, None, load=SMALL, journal=str(journal))
+    again = over_the_wire(of_plain_batches(monkeypatch), None, load=SMALL, journal=str(journal))
+    assert (again.read.batches, again.read.complete, again.damage) == (8, True, ())
 
 
 @pytest.mark.slow

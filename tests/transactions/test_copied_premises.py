@@ -125,6 +125,50 @@ def test_that_no_id_is_known_needs_every_partition_to_be_read_past_the_data(runn
     assert (found.verdict, [premise.name for premise in missing(found)]) == ("unknown", ["reach"])
 
 
+def test_a_damaged_partition_of_the_coordinators_log_may_hold_the_id(tmp_path: Path) -> None:
+    """No id is known, and the directory is of one moment: only that every record of ids was read shows that there is
+    none."""
+    directory = LogDirectory(tmp_path / "logs")
+    directory.partition(*P).data(PID, at=NOON - HOUR)
+    for _ in range(2):
+        everywhere(directory, NOON)
+    assert only(audit(directory)).verdict == "hanging"
+    ((_, data),) = directory.partition("__transaction_state", 1).segments
+    data[len(data) // 2 - 1] ^= 1  # the end of the first of two batches
+    found = only(audit(directory))
+    assert (found.verdict, [premise.name for premise in missing(found)]) == ("unknown", ["soundness"])
+    assert missing(found)[0].what == "__transaction_state is damaged in partitions 1: its id may be lost."
+
+
+@pytest.mark.parametrize(("more", "verdict"), [(-1, "hanging"), (0, "unknown")])
+def test_an_id_may_have_expired_between_two_copies(running: LogDirectory, more: int, verdict: str) -> None:
+    """The coordinator's log was copied so much later that its id may have ended the transaction and be forgotten."""
+    orders = running.partition(*P)
+    orders.data(PID, at=NOON - HOUR)
+    orders.marker("COMMIT", 77, at=NOON)
+    everywhere(running, NOON + HOUR + more)
+    found = only(audit(running, transactional_id_expiration_ms=HOUR))
+    assert found.verdict == verdict
+    assert ["its id may have ended the transaction and expired since" in one.what for one in missing(found)] == (
+        [True] if verdict == "unknown" else []
+    )
+
+
+@pytest.mark.parametrize(("hours", "verdict"), [(24, "hanging"), (25, "unknown")])
+def test_a_clock_that_may_be_behind_does_not_show_what_was_copied_later(
+    running: LogDirectory, hours: int, verdict: str
+) -> None:
+    """All others wrote more than a day after the newest time of this partition: by its clock that may be before it."""
+    orders = running.partition(*P)
+    orders.data(PID, at=NOON - 30 * HOUR)
+    orders.marker("COMMIT", 77, at=NOON - hours * HOUR)
+    everywhere(running, NOON)
+    found = only(audit(running))
+    assert found.verdict == verdict
+    if verdict == "unknown":
+        assert any("are not compared with that" in premise.what for premise in missing(found))
+
+
 def test_a_higher_epoch_of_the_id_needs_no_clock(running: LogDirectory) -> None:
     """The partition was read past the end that the coordinator recorded; the batch came after it."""
     orders = running.partition(*P)

@@ -149,6 +149,25 @@ def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
     assert f"{bad} was not read: unexpected IndexError: out of range" in found.read.gaps
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_replica_whose_parts_cannot_be_listed_is_read_as_a_whole(
+    logs: LogDirectory, jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reading is what gives the reason, if there is one; the others are read in any case."""
+    expected = transactions.audit(logdir.open(logs.root))
+    monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
+    monkeypatch.setattr(local_audit, "SHARES", False)
+    monkeypatch.setattr(local_audit, "parts_of", _without_one)
+    assert transactions.audit(logdir.open(logs.root), jobs=jobs) == expected
+    assert {finding.partition for finding in expected.findings} == {0, 1, 2, 3, 4}
+
+
+def _without_one(replica: AuditedReplica, part_bytes: int) -> Iterator[tuple[int, PartTask]]:
+    if replica.partition.path.endswith("orders-3"):
+        raise IndexError("out of range")
+    yield from parts_of(replica, part_bytes)
+
+
 class Broken(PartTask):
     """A part whose reading raises."""
 
