@@ -223,11 +223,16 @@ def test_an_answer_that_does_not_come_is_waited_for_as_long_as_the_lease_lasts(
     assert time.monotonic() - begun < 20
 
 
-def test_a_marker_that_the_system_does_not_take_is_recorded_as_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("termination", [False, True])
+def test_a_request_that_the_system_does_not_take_is_recorded_as_not_sent(
+    termination: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After the guard has let it pass."""
     usual, left = Link.ask_then, ["the system did not take the request"]
 
-    async def not_taken(self: Link, first: Message, then: Message, guard: Callable[[Message], None], **more: Any) -> Any:
+    async def not_taken(
+        self: Link, first: Message, then: Message, guard: Callable[[Message], None], **more: Any
+    ) -> Any:
         def guarded(answer: Message) -> None:
             guard(answer)
             if left:
@@ -236,7 +241,11 @@ def test_a_marker_that_the_system_does_not_take_is_recorded_as_not_sent(monkeypa
         return await usual(self, first, then, guarded, **more)
 
     monkeypatch.setattr(Link, "ask_then", not_taken)
-    judged_again(Attempt(PartitionBroker(), lambda _: None))
+    if termination:
+        attempt = TerminationAttempt(Coordinator(), lambda _: None)
+        assert (attempt.records, attempt.sent) == ([None, "not_sent", None, "terminated"], 1)
+    else:
+        judged_again(Attempt(PartitionBroker(), lambda _: None))
 
 
 def test_a_broker_that_does_not_list_its_ids_again_is_judged_again() -> None:

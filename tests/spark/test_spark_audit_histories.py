@@ -1,4 +1,4 @@
-"""Copies of true histories: Spark gives the answer of the audit on one machine."""
+"""Copies of true histories: Spark gives the answer of the audit on one machine, and nothing hangs in it that ends."""
 
 from __future__ import annotations
 

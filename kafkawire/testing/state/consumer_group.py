@@ -81,7 +81,9 @@ class ConsumerGroup(GroupOffsets):
     @property
     def size(self) -> int:
         return super().size + sum(
-            ENTRY + len(member_id) + ENTRY * (len(each.topics) + len(each.held) + len(each.target))
+            ENTRY * (1 + len(each.topics) + len(each.held) + len(each.target))
+            + len(member_id)
+            + sum(map(len, each.topics))
             for member_id, each in self.members.items()
         )
 

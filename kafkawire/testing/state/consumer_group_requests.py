@@ -141,7 +141,8 @@ class ConsumerGroupRequests:
         new = member is None or not names <= member.topics
         counts = self._counts(group, names)
         partitions = sum(count for _, count in counts.values()) - sum(count for _, count in group.counts.values())
-        return ENTRY * (new * (1 + len(names)) + 3 * partitions) or -1
+        own = ENTRY + len(request.member_id) + sum(ENTRY + len(name) for name in names)
+        return new * own + 3 * ENTRY * partitions or -1
 
     def _counts(self, group: ConsumerGroup, more: frozenset[str] = frozenset()) -> dict[str, tuple[UUID, int]]:
         names = more.union(*(member.topics for member in group.members.values()))

@@ -119,7 +119,7 @@ def tried(seed: int) -> Tried:
             verdicts += [_verdict(audit, one) for one in audit.findings]
         if history.far is None:  # a clock that is a day off shows by times that were copied within hours
             again = patched(history, seed, Path(folder, "again"))
-            breaches += [Breach(seed, name, "stopped", what) for name, what in _false_hangs(truth, *again)]
+            breaches += [Breach(seed, name, "stopped", what) for name, what in _false_after(truth, *again)]
     return Tried(seed, str(first), tuple(breaches), tuple(verdicts))
 
 
@@ -160,7 +160,7 @@ def _remedies(history: History, truth: Truth, audit: rows.Audit, root: Path) -> 
     for number, finding in enumerate(one for one in audit.findings if one.verdict == "unknown"):
         done = remedied(history, root / "copy", finding, root / f"remedy-{number}")
         for step in done.audits:
-            yield from _false_hangs(truth, step, done.steps)
+            yield from _false_after(truth, step, done.steps)
         true = truth.transactions.get((_place(finding), finding.start_offset or 0))
         if done.finding is None and true is not None and true.ended is None:
             yield FALSE_CLEAR, f"after a copy of {', '.join(done.steps)}: {_text(finding)}"
@@ -168,11 +168,17 @@ def _remedies(history: History, truth: Truth, audit: rows.Audit, root: Path) -> 
             yield INSUFFICIENT, f"after a copy of {', '.join(done.steps)}: {_text(done.finding or finding)}"
 
 
-def _false_hangs(truth: Truth, audit: rows.Audit, copied_again: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for one in audit.findings:
+def _false_after(truth: Truth, audit: rows.Audit, copied_again: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for text in false_hangs(truth, audit.findings):
+        yield FALSE_HANGING, f"after a copy of {', '.join(copied_again)}: {text}"
+
+
+def false_hangs(truth: Truth, findings: Iterable[rows.Finding]) -> Iterator[str]:
+    """The findings that are said to hang, and end."""
+    for one in findings:
         true = truth.transactions.get((_place(one), one.start_offset or 0))
         if one.verdict == "hanging" and (true is None or true.ended is not None):
-            yield FALSE_HANGING, f"after a copy of {', '.join(copied_again)}: {_text(one)}"
+            yield _text(one)
 
 
 def newest_time(history: History, copy: Copy, as_of: int) -> int:

@@ -8,29 +8,41 @@ from typing import TYPE_CHECKING
 
 from kafkawire import logdir, rows, transactions
 from tools.audit_faults.histories.history import History
-from tools.audit_faults.histories.properties import copied
+from tools.audit_faults.histories.properties import FALSE_HANGING, copied, false_hangs
+from tools.audit_faults.histories.truth import truth_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def differing(session: SparkSession, root: Path, seeds: Iterable[int]) -> list[str]:
-    """What one of the two audits says and the other does not, of copies of many clusters in one job.
+    """What one of the two audits says and the other does not, of copies of many clusters in one job; and what hangs by
+    Spark's, and ends.
 
     Args:
         root: a folder for the copies.
     """
     from kafkawire import spark
 
+    histories = {f"cluster-{seed}": (seed, History(seed)) for seed in seeds}
     directories = [
         str(directory)
-        for seed in seeds
-        for directory in copied(History(seed), seed, root / str(seed), f"cluster-{seed}").directories
+        for name, (seed, history) in histories.items()
+        for directory in copied(history, seed, root / str(seed), name).directories
     ]
     local = set(_said(transactions.audit(logdir.open(*directories), paths=tuple(directories))))
-    by_spark = set(_said(spark.audit(directories, spark=session)))
+    answer = spark.audit(directories, spark=session)
+    by_spark = set(_said(answer))
     return sorted(
-        [*(f"one machine: {line}" for line in local - by_spark), *(f"Spark: {line}" for line in by_spark - local)]
+        [
+            *(f"one machine: {line}" for line in local - by_spark),
+            *(f"Spark: {line}" for line in by_spark - local),
+            *(
+                f"{FALSE_HANGING}: {name}: {line}"
+                for name, (_, history) in histories.items()
+                for line in false_hangs(truth_of(history), [one for one in answer.findings if one.cluster_id == name])
+            ),
+        ]
     )
 
 
