@@ -328,7 +328,7 @@ def test_a_log_that_may_only_be_written_is_taken_for_torn(
     """Whether its last line has an end cannot be read: an empty line costs nothing."""
     log = tmp_path / "audit.jsonl"
     log.write_text('{"phase":"bef')
-    monkeypatch.setattr(txn_audit_log, "_opened", lambda path: open(path, "ab", buffering=0))
+    monkeypatch.setattr(txn_audit_log, "_opened", lambda path: open(path, "ab", buffering=0))  # noqa: SIM115
     assert abort(run, partition, "--yes", "--audit-log", log).code == 0
     torn, *rest = log.read_text().splitlines()
     assert torn == '{"phase":"bef'
