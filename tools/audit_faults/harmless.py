@@ -128,7 +128,7 @@ HARMLESS = (
         _is_retained,
     ),
     Harmless(
-        "what begins behind the marker may be of the same append",
+        "what begins after the marker may be of the same append",
         (".txnindex.last_stable_offset *",),
         _after(lambda row: row["last_stable_offset"] > row["last_offset"]),
     ),
