@@ -1,6 +1,6 @@
 """`python -m kafkawire.codegen [--check]`: generates the package's messages, drafts and tables from `schemas/`.
 
-With `--check` nothing is written; the exit code is 1 when what is there is not what the schemas give.
+With `--check` nothing is written; the exit code is 1 when the files differ from what the schemas give.
 """
 
 from __future__ import annotations

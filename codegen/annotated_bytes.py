@@ -1,6 +1,6 @@
-"""The bytes of a message, each beside the field that it is of: for examples in the reference.
+"""The bytes of a message, each beside the field that it belongs to, for examples in the reference.
 
-The bytes are ones that the codec of the message accepts; they are not checked again.
+The bytes must be accepted by the codec of the message; they are not checked again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Two sets of messages -> what changed from the old to the new, and which changes break programs that have the old.
+"""The differences of two sets of messages: each change from old to new, and whether it breaks programs that use the
+old.
 
 The rules are those of Kafka's own checker (EvolutionVerifier and Unifier in its generator): api key and type stay, the
-highest version never sinks, the flexible versions never shrink, no field of a version that is out appears, disappears,
-moves, or changes its type, nullability, tag or default. Beyond them, the bytes of a version that both have are compared
-on lowered layouts (`shape`), whatever the schemas look like. Kafka's checker goes by names; here a field at
-the same place with the same shape under another name was renamed, which no byte shows.
+highest version never decreases, the flexible versions never shrink, and no field of a released version appears,
+disappears, moves, or changes its type, nullability, tag or default. In addition, the bytes of a version that both sets
+have are compared on lowered layouts (`shape`), whatever the schemas look like. Kafka's checker compares names; here a
+field at the same place with the same shape under another name counts as renamed, which changes no byte.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class SchemaChange:
         versions: the versions that are concerned; "" where the message is as a whole.
         field: the field's path, names joined by dots; "" for the message.
         old, new: what there was and what there is.
-        compatible: whether who reads or writes with the old schema can go on as before.
-        why: why not, or what there is to know.
+        compatible: whether programs that read or write with the old schema keep working.
+        why: why not, or a note on the change.
     """
 
     message: str
@@ -143,7 +144,7 @@ def _versions(old: MessageModel, new: MessageModel) -> Iterator[SchemaChange]:
 
 
 def _added_version(new: MessageModel, version: int) -> Iterator[SchemaChange]:
-    """What a version that is not released yet changes against the one before it."""
+    """The changes of a version that is not released yet, compared with the version before it."""
     if version - 1 not in new.valid:
         yield SchemaChange(new.name, "version added", str(version))
         return
@@ -236,7 +237,7 @@ class _DiffWalk:
 
     @staticmethod
     def _places(struct: StructModel, versions: list[int]) -> dict[str, tuple[object, ...]]:
-        """Name -> in which versions a field stands where, and as what."""
+        """For each field's name, its place and its type by version."""
         out: dict[str, list[object]] = {}
         for index, version in enumerate(versions):
             place = 0
@@ -293,7 +294,7 @@ class _DiffWalk:
             yield from self.structs(*structs, f"{path}.", frozenset(both))
 
     def _marks(self, old: FieldModel, new: FieldModel, path: str, both: list[int]) -> Iterator[SchemaChange]:
-        """Changes of what a field has version by version: null, the tag, compact or not."""
+        """Changes of a field's properties that depend on the version: nullability, tag, compact or not."""
         more = [now for now in both if now in new.nullable and self.was[now] not in old.nullable]
         less = [now for now in both if now not in new.nullable and self.was[now] in old.nullable]
         yield from self._incompatible(
@@ -319,7 +320,7 @@ class _DiffWalk:
         )
 
     def _flags(self, old: FieldModel, new: FieldModel, path: str) -> Iterator[SchemaChange]:
-        """What no byte shows."""
+        """Changes of properties that are not on the wire."""
         for what, was, now in (
             ("ignorable", _flag(old.ignorable), _flag(new.ignorable)),
             ("map key", _flag(old.map_key), _flag(new.map_key)),

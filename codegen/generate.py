@@ -1,4 +1,5 @@
-"""Generating: folders of schemas -> packages of Python modules, written or compared with what is there."""
+"""Generation: folders of schemas -> packages of Python modules, which are written or compared with the files in
+place."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def package_files(messages: Iterable[MessageModel], docstring: str) -> dict[str,
 
 
 def differences(files: dict[str, str], output: Path) -> Iterator[Difference]:
-    """What differs between the files and the folder."""
+    """The differences between the files and the folder."""
     for name, text in sorted(files.items()):
         path = output / name
         if not path.is_file():

@@ -1,8 +1,8 @@
 """The JSON Schema emitter: messages -> a schema (draft 2020-12) of the JSON form of each version, and one of the schema
 language itself.
 
-A document that violates the schema of its message and version is refused by `from_json`. Each file stands alone:
-editors and validators take it as it is.
+A document that violates the schema of its message and version is refused by `from_json`. Each file refers to no other,
+so that editors and validators can use it directly.
 """
 
 from __future__ import annotations

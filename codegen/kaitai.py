@@ -1,7 +1,8 @@
-"""The Kaitai Struct emitter: messages -> a `.ksy` file each, with the version as a parameter, and files for frames.
+"""The Kaitai Struct emitter: messages -> one `.ksy` file for each, with the version as a parameter, and files for
+frames.
 
-`kaitai-struct-compiler` makes readers of them in a dozen languages. `kaitai_types.ksy` and `kaitai_records.ksy` are
-written by hand: lengths, strings and tagged fields; record batches.
+`kaitai-struct-compiler` makes readers of them in a dozen languages. Two files are written by hand: `kaitai_types.ksy`
+(lengths, strings and tagged fields) and `kaitai_records.ksy` (record batches).
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ class _KaitaiMessage:
             yield _Entry("tagged_fields", "kafka_types::tagged_fields", condition)
 
     def tagged_entries(self, struct: StructModel) -> Iterator[_Entry]:
-        """The `seq` of one tagged field of a struct: one of its own, or what none of them is."""
+        """The `seq` of one tagged field of a struct: a field of the schema, or an unknown one."""
         ids = member_ids(struct)
         taken = set(ids.values())
         flexible = self.message.flexible & struct.versions

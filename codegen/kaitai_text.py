@@ -1,4 +1,4 @@
-"""Texts of Kaitai Struct files: ids that every language takes, expressions over versions, scalars of YAML."""
+"""Text for Kaitai Struct files: ids that every language accepts, expressions over versions, scalars of YAML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message of the model as specs, which `kafkawire.wire.lowering` makes a table of layouts of."""
+"""The conversion of a message of the model to specs, from which `kafkawire.wire.lowering` makes a table of layouts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def since(table: Table) -> list[int]:
 
 
 def field_spec(field: FieldModel) -> spec.Field:
-    """What engines go by of a field."""
+    """The spec of a field, with the properties that engines use."""
     return spec.Field(
         field.name,
         names.attribute(field.name),

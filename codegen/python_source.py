@@ -1,4 +1,4 @@
-"""Python source text: literals, calls and lines that fit into 120 columns."""
+"""Text of Python source: docstrings, imports, and statements broken to fit into 120 columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts in quotes: in problems, and as literals of the languages that emitters write."""
+"""Quoting of texts: in the sentences of problems, and as literals of the languages that emitters write."""
 
 from __future__ import annotations
 

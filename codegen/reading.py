@@ -1,4 +1,4 @@
-"""One JSON object of a schema, read key by key; problems of a key are noted and reading continues."""
+"""`SchemaNode`: one JSON object of a schema, read key by key; problems of a key are noted and reading continues."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class SchemaNode:
         self.warnings = warnings
 
     def problem(self, reason: str, key: str = "") -> None:
-        """Note what is wrong with the object, or with the value of `key`."""
+        """Notes what is wrong with the object, or with the value of `key`."""
         self.problems.append(Problem(self.file, self.place(key), reason))
 
     def warn(self, reason: str, key: str = "") -> None:
-        """Note what is allowed and has no effect."""
+        """Notes what is allowed and has no effect."""
         self.warnings.append(Problem(self.file, self.place(key), reason))
 
     def place(self, key: str = "") -> str:
@@ -73,7 +73,7 @@ class SchemaNode:
         return value
 
     def required(self, key: str) -> str | None:
-        """As `text`, but an absent key is a problem."""
+        """The string at a key; an absent key is a problem."""
         if self.data.get(key) is None:
             self.problem(f"the key {key!r} is missing")
         return self.text(key)

@@ -132,7 +132,7 @@ def registry_entry(message: MessageModel) -> dict[str, Any]:
 
 
 def _template(name: str) -> str:
-    """Wherever this package is, in an archive too: Spark's workers get it as one."""
+    """A template of this package, which may be in an archive: Spark's workers get the package as one."""
     return files("kafkawire.codegen").joinpath("templates", name).read_text("utf-8")
 
 

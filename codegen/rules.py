@@ -1,7 +1,8 @@
-"""The rules for one struct: its fields as the schema has them, each rule of Kafka's checked, ranges not cut yet.
+"""The rules for one struct: its fields are read as the schema states them, and each rule of Kafka's is checked. Ranges
+are cut later.
 
-Kafka's are those of FieldSpec, StructSpec, FieldType and EntityType in its generator, and what MessageDataGenerator
-refuses later. Where Kafka lets a mistake through, a comment describes the effect there.
+Kafka's rules are those of FieldSpec, StructSpec, FieldType and EntityType in its generator, and the checks that
+MessageDataGenerator makes later. Where Kafka accepts a mistake, a comment describes its effect in Kafka.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a message puts on the wire at one version, names aside: whether two versions have the same bytes.
+"""Comparison of the bytes of two versions of messages, regardless of names.
 
-Lowered layouts are compared, which know nothing of how a schema was written.
+Lowered layouts are compared, because they do not depend on how a schema is written.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Steps: a struct -> the lines of its decoder and its encoder, as data for the template.
 
-There is one of each, whatever the versions: fields that all versions of the struct carry are read and written as they
-come, others under a condition. Neighbouring fixed-size fields of the same versions are fused into one `struct` call (a
-run); everything else is one function of `kafkawire.wire` a field. Structs that arrays hold are read and written by
-functions that loop.
+A struct has one decoder and one encoder for all versions: fields that all versions carry are read and written
+unconditionally, others under a condition on the version. Neighbouring fixed-size fields of the same versions are fused
+into one `struct` call (a run); everything else is one function of `kafkawire.wire` a field. Structs that arrays hold
+are read and written by functions that loop.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WIRE = re.compile(r"(?<![\w.])wire\.")
 class Block:
     """Fields that the same versions carry. `condition` is empty where those are all that use the struct.
 
-    `lost` is the condition on which a version without the fields would lose a value, where that must not be.
+    `lost` is the condition on which a version without the fields would lose a value, which is an error.
     """
 
     condition: str
@@ -64,10 +64,10 @@ class StructCode:
         forms: which of `classic` and `flexible` its fields are written in; empty where it has no field with a length.
         unset: the statements that give locals the defaults that versions without the field leave them at.
         blocks: the fields.
-        lost: conditions on tagged fields, as of blocks, each with the versions that it concerns.
-        flexible: on what condition there are tagged fields; None where never.
+        lost: conditions on which tagged fields would lose a value, each with the versions that it concerns.
+        flexible: the condition on which there are tagged fields; None where there are none.
         tags, tagged: the table of its own tagged fields, and their locals.
-        untagged: what these are where a value has no tagged field, and the position after it.
+        untagged: the values of these locals where a value has no tagged field, and the position after it.
         values: the arguments of the class.
         end: the position after the last block, as an expression.
         element, alone: whether arrays hold it; whether it is also, or only, a field or the message.
@@ -165,7 +165,7 @@ class _StructPlanner:
         struct: StructModel,
         texts: dict[str, tuple[str, str]],
     ) -> None:
-        """What a field is where it is not read, and whether it may be dropped where it is not written."""
+        """The value of a field where it is not read, and whether it may be dropped where it is not written."""
         attribute = names.attribute(one.name)
         annotation, default = texts[attribute]
         read = where | (set(struct.versions) & set(one.tagged))
@@ -186,7 +186,7 @@ class _StructPlanner:
         offset: int,
         texts: dict[str, tuple[str, str]],
     ) -> tuple[Block, int]:
-        """The block, and how far behind `p` its end is. A block on a condition begins and ends at `p`."""
+        """The block, and the distance of its end from `p`. A conditional block begins and ends at `p`."""
         block = Block(condition(versions, struct.versions))
         if block.condition and offset:
             codec.blocks[-1].read.append(f"p += {offset}")
@@ -236,8 +236,8 @@ class _StructPlanner:
     def functions(
         self, one: FieldModel, versions: frozenset[int], codec: StructCode
     ) -> tuple[list[str], list[str], bool]:
-        """What reads and what writes a field that is not tagged, each with its leading arguments; and whether they take
-        the version."""
+        """The functions that read and write a field that is not tagged, each with its leading arguments; and whether
+        they take the version."""
         nullable = condition(versions & set(one.nullable), versions) if versions & set(one.nullable) else None
         if one.type.struct and not one.type.array:
             name = self.names[one.type.struct]
@@ -307,7 +307,7 @@ def _type_name(one: FieldModel) -> str:
 
 
 def _forms(flexible: str | None) -> str:
-    """Where versions are flexible on that condition, the module of what reads and writes lengths."""
+    """The module whose functions read and write lengths, where versions are flexible on that condition."""
     if flexible is None:
         return "classic"
     return f"flexible if {flexible} else classic" if flexible else "flexible"

@@ -1,4 +1,4 @@
-"""The structs of one message: who uses whom, in which versions, and their ranges cut to those."""
+"""The structs of one message: which structs use which, in which versions, and their ranges cut to those versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What each version of a message changed: which fields came, went, became nullable, and when it became flexible."""
+"""The changes of each version of a message: fields that were added, removed or made nullable, and when it became
+flexible."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def changes(message: MessageModel) -> dict[int, list[Change]]:
 def _of_struct(
     message: MessageModel, struct: StructModel, version: int, above: str, seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """The changes of a struct's fields; a struct that came, went, or was looked at before is not looked into."""
+    """The changes of a struct's fields; a struct that was added, removed or compared before is not compared again."""
     for field in struct.fields:
         path = above + field.name
         change = _of_field(field, version)

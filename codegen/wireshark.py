@@ -1,8 +1,8 @@
 """The Wireshark emitter: messages -> one Lua plugin, the layouts as tables and a hand-written runtime that walks them.
 
-A field's filter is `kafkawire.<message>.<field>` in snake case; a request and its response share `<message>`, and so do
-their fields of one name and type, whose description has the sentences of all their places. Where types differ, the
-later ones have their struct's name in between.
+A field's filter is `kafkawire.<message>.<field>` in snake case. A request and its response share `<message>`, so their
+fields of one name and type share a filter, whose description has the sentences of all their places. Where types differ,
+the later fields have their struct's name in between.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class DisplayRules:
 
 
 class _Shown(NamedTuple):
-    """A field as Wireshark knows it. `meaning` is what the runtime makes of it beyond its type, or empty."""
+    """A field as Wireshark has it. `meaning` names how the runtime shows it beyond its type, or is empty."""
 
     filter: str
     label: str

@@ -1,4 +1,5 @@
-"""What is ours, put on the imported facts: aliases and `about` sentences, found by a field's path."""
+"""The annotations that this project adds to imported schemas: aliases and `about` sentences, found by a field's
+path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""All messages of all releases at once: families, unions, earlier names, and the checks over the whole."""
+"""The catalogue of all messages of all releases: their families, unions and earlier names, and the checks over all of
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no rule can find out: names that Kafka gave up, and layouts that two releases give the same version.
+"""Decisions that no rule can make: names that Kafka gave up, and versions to which two releases give different layouts.
 
 The bytes of a renamed message or field did not change, so its old names stay readable as aliases (input only). Struct
 names are neither on the wire nor in JSON: a renamed struct needs no alias. Nor does OffsetFetch's `groupId`, now

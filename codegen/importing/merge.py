@@ -1,7 +1,7 @@
 """Two releases' schemas of one message -> one schema that describes every version of both.
 
-The newest release is right wherever both speak. The older one adds the versions that the newest no longer accepts, and
-the fields that only those versions carry.
+Where both define something, the newest release counts. The older one adds the versions that the newest no longer
+accepts, and the fields that only those versions carry.
 """
 
 from __future__ import annotations

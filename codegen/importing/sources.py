@@ -135,7 +135,7 @@ def newest_first(labels: Iterable[str]) -> list[str]:
 
 
 def _order(release: str) -> tuple[list[str], bool, str]:
-    """What sorts releases: 4.10.0 after 4.9.1, 4.4.0 after 4.4.0-rc1."""
+    """The sort key of releases: 4.10.0 after 4.9.1, 4.4.0 after 4.4.0-rc1."""
     numbers, _, rest = release.partition("-")
     return [part.zfill(20) for part in numbers.split(".") if part.isdigit()][:8], not rest, rest
 

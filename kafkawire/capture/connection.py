@@ -389,7 +389,7 @@ class TcpConnection:
         return direction.begin(offset)
 
     def _look(self, index: int) -> Callable[[bytes, set[int]], SearchResult]:
-        """What searches the bytes of a direction for the first response or request."""
+        """The function that searches the bytes of a direction for the first response or request."""
         if self._matcher is not None and index != self._client:
             outstanding, answers = self._matcher.expected(_MOST_SEARCHED_IDS), self._decoder.answers
             return partial(recognition.find_response, outstanding=outstanding, answers=answers, final=self._ending)

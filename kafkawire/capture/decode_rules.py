@@ -13,7 +13,7 @@ _KAFKA = "kafka"
 
 
 class DecodeRules(NamedTuple):
-    """What ports announce.
+    """The protocols that ports announce.
 
     Attributes:
         encapsulations: by UDP port: the usual ones, and those of rules.

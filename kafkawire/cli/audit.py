@@ -268,7 +268,7 @@ def audit(
         show_records=show_records,
         blocked_after_ms=blocked_after * MINUTE_MS,
     )
-    with nullcontext() if report is None else open_output(report) as page:  # first: hours later is late for "read-only"
+    with nullcontext() if report is None else open_output(report) as page:  # first: it may fail; reading takes hours
         if bootstrap_server is not None:
             from kafkawire.cli.audit_cluster import audit_cluster
 

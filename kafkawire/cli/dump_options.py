@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from kafkawire.records import MessageFormat, RecordMessages
     from kafkawire.wire.registry import Registry
 
-#: More threads than these wait for the one that reads; and how many may be asked for, as each takes some megabytes.
+#: The default number of threads, beyond which threads wait for the one that reads; and the largest number that may be
+#: given, because each thread takes some megabytes.
 _MOST_JOBS, _MOST_GIVEN = 4, 64
 _DECODES = "Decode records as {}, whatever the topic's name is."
 

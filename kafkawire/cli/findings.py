@@ -121,7 +121,7 @@ def explain_one(finding: rows.Finding, where: str = "", *, action: bool = True) 
     from kafkawire.transactions.impact.impact_text import sentences, shown_records
     from kafkawire.transactions.verdict.known_defects import described
 
-    verdict = "stuck" if finding.reason == "stuck_prepare" else finding.verdict  # which is of its own, for a reader
+    verdict = "stuck" if finding.reason == "stuck_prepare" else finding.verdict  # a verdict of its own to users
     print_line(f"{where}{place_of(finding)}: {verdict}, {finding.reason}{blocked_since(finding)}")
     for sentence in (*finding.evidence, *described(finding.cause), *sentences(finding), *shown_records(finding)):
         print_line(f"  - {brief(sentence)}")

@@ -82,7 +82,7 @@ class _Server(ThreadingMixIn, WSGIServer):
     def get_request(self) -> tuple[Any, Any]:
         accepted, address = super().get_request()
         context = self.endpoint.web.context
-        if context is not None:  # the handshake is the first read's, in the thread of the request
+        if context is not None:  # the first read does the handshake, in the thread of the request
             accepted = context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
         return accepted, address
 

@@ -63,16 +63,17 @@ NoCutOption = Annotated[
     bool, typer.Option("--no-cut", help=f"As --wide, and values of more than {CELL:,} characters whole.")
 ]
 
-#: How a formula begins, for a spreadsheet; in the wide forms too, which some of them fold (OWASP, "CSV Injection").
-#: Blanks before it may be passed over. The patterns below do so possessively: what they skip is not tried again, and
-#: no character is skipped twice, so that they take time in proportion to the text.
+#: The first characters of formulas in spreadsheets, and their full-width forms, which some programs convert (OWASP,
+#: "CSV Injection"). Spreadsheets may skip blanks before them. The patterns below skip blanks possessively, without
+#: backtracking, so that they take linear time.
 _FORMULA = r"[=+\-@＝＋－＠]"
 
-#: Before the formulas of a text. Where a comma is for decimals, `;` is between cells, and a file is cut there, even
-#: within quotes: they are special only at the beginning of a cell, where the pattern skips them.
+#: The places before formulas in a text. In locales with a decimal comma, spreadsheets split cells at `;`, even within
+#: quotes, because quotes are special only at the beginning of a cell; the pattern skips them there.
 _CELL = re.compile(rf'^(?=\s*+{_FORMULA})|;(?=["\s]*+{_FORMULA})')
 
-#: JSON can escape this `;` without loss. A `;` that ends a string is followed by a comma or a bracket.
+#: A `;` before a formula in JSON, which can be escaped without loss. A `;` that ends a string is followed by a comma or
+#: a bracket.
 _CELL_IN_JSON = re.compile(rf";(?=\s*+{_FORMULA})")
 
 

@@ -236,7 +236,7 @@ def _replacing(output: str) -> Iterator[Sink]:
                     _take_over(temporary, former)
                 os.replace(temporary, target)
         except BaseException:
-            raw.close()  # first: what is in the buffer need not be written any more
+            raw.close()  # first: the buffer must not be written any more
             with suppress(OSError):  # it has been renamed already; standard error is closed
                 os.unlink(temporary)
                 unchanged = ": the former file is unchanged" if former is not None else ""

@@ -46,8 +46,8 @@ Views = Mapping[Any, TableView]
 #: Rows of one table: a longer output is printed as several, so that few rows are held in memory.
 TABLE_ROWS = 500
 
-#: Rows of a table; what follows is counted. Nobody reads more of them, and to align them takes many times what to print
-#: them as lines does.
+#: Rows of a table; further rows are only counted. A reader needs no more, and aligning rows takes many times as long as
+#: printing them as lines.
 MOST_ROWS = 10_000
 
 #: Values that a table leaves blank; a column that has no others is left out.

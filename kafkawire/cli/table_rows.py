@@ -16,7 +16,7 @@ from kafkawire.rows.base import Json, Lines
 #: The class of a row, and the values of its fields by name; whole messages are JSON text (`msgspec.Raw`).
 TableRow = tuple[type[msgspec.Struct], dict[str, Any]]
 
-#: JSON of values that a table leaves blank.
+#: The JSON text of values that a table leaves blank.
 _NOTHING = (b"null", b"{}")
 
 

@@ -13,7 +13,7 @@ import typer
 
 from kafkawire.cli import LazyGroup, help_without_command
 
-#: Command -> module and function, and its line in the help; what is stock spelling alone is not there.
+#: Command -> module and function, and its line in the help.
 _COMMANDS = {
     "list": ("txn_list:list_transactions", "List transactional ids and their coordinators."),
     "describe": ("txn_describe:describe", "Describe ids, or what is open in partitions."),

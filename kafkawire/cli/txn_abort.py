@@ -320,7 +320,7 @@ def _ended(named: TransactionSpec, job: EndingJob) -> EndedTransaction | None:
         ended: EndedTransaction | None = job.action(
             lambda admin: how_it_ended(admin.cluster, named, job.search.timeout_s)
         )
-    except ClientError:  # that the transaction is not open is the answer; this was to explain it
+    except ClientError:  # the transaction is not open; only the explanation is missing
         return None
     return ended
 

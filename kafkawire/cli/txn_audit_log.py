@@ -162,13 +162,13 @@ class AuditLog:
             result=result,
         )
         regular = self._file.seekable()  # not a pipe or terminal
-        if regular and os.fstat(self._file.fileno()).st_nlink == 0:  # deleted: what is written there is gone
+        if regular and os.fstat(self._file.fileno()).st_nlink == 0:  # deleted: lines written to it would be lost
             self._file.close()
             self._file = _opened(self.path)
         line = json_bytes(entry) + b"\n"
         if regular and _torn(self._file):
             line = b"\n" + line
-        while line:  # a full disk takes a part first, and no error comes before the next one
+        while line:  # a full disk accepts a part first, and fails at the next write
             line = line[self._file.write(line) :]
         if regular:
             os.fsync(self._file.fileno())

@@ -19,7 +19,7 @@ from kafkawire.cli.formatting import and_more, counted, printable
 if TYPE_CHECKING:
     from kafkawire.client.cluster.current_waits import CurrentWait, CurrentWaits
 
-#: A wait that lasts as long is reported.
+#: Seconds after which a wait is reported.
 AFTER_S = 1.5
 _TICK_S = 0.5
 #: Waits that are remembered as reported.
@@ -74,7 +74,7 @@ class Reporter:
         return [wait for wait in self._waits.now if wait.elapsed_s >= AFTER_S]
 
     def _ended(self, wait: CurrentWait) -> None:
-        if wait.elapsed_s < AFTER_S:  # as fast as ever: when it takes long again, that is reported again
+        if wait.elapsed_s < AFTER_S:  # it is fast again: the next long wait is reported
             self._reported.pop(wait.subject, None)
         if self._shown and not self._long():
             self.clear()

@@ -24,7 +24,7 @@ from kafkawire.printable import printable
 _MOST_BYTES = 1 << 20
 #: Logins that are remembered, so that a scrape does not wait for bcrypt each time.
 _MOST_LOGINS = 100
-#: What a password is compared with where there is no user of that name: the time must not tell the names.
+#: The hash that a password is compared with where no user has the name: the time must not reveal which names exist.
 _NO_USER = b"$2b$10$CwTycUXWue0Thq9StjUM0uJ8i0E9rj4l3mYkqkqDSMdnRzqXbWEiG"
 _HASH = re.compile(rb"\$2[aby]\$(0[4-9]|1\d)\$[./A-Za-z0-9]{53}")
 #: As exporter-toolkit: other headers are not allowed.
@@ -146,7 +146,7 @@ def read_web_config(path: str) -> WebConfig:
         raise _refused(f"{path}: no YAML: nested too deeply") from None
     except msgspec.ValidationError as error:  # which quotes the file
         raise _refused(f"{path}: {printable(str(error))}") from None
-    # Of a number or a date that is none, PyYAML raises what Python does.
+    # For a malformed number or date PyYAML raises the exceptions of Python.
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
         raise _refused(f"{path}: no YAML: {printable(' '.join(str(error).split()))}") from None
     users = {name: hashed.encode("utf-8", "replace") for name, hashed in (read.basic_auth_users or {}).items()}

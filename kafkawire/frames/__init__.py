@@ -1,4 +1,4 @@
-"""Frames: the size-prefixed requests and responses of a connection to a broker.
+"""Frames: the size-prefixed requests and responses on a connection to a broker.
 
 ```python
 for frame in reader.feed(data):                       # reader = FrameReader()

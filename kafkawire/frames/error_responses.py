@@ -1,7 +1,8 @@
 """`error_response`: the response that refuses a request.
 
-Where a response has error codes is in its schema. Most have one at the top. Others have one for each topic, partition,
-group or resource; they name all that the request names, as Kafka's `AbstractRequest.getErrorResponse` has it.
+The schema of a response states where it has error codes. Most responses have one at the top. Others have one for each
+topic, partition, group or resource; such a response names everything that the request names, as Kafka's
+`AbstractRequest.getErrorResponse` does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from kafkawire.wire.spec import Field
 
 R = TypeVar("R", bound=Message)
 
-#: What says of an element which one it is; a set: one thing under the names that requests and responses have for it.
+#: The fields that identify an element; a set has the different names that requests and responses give to one field.
 _IDENTITY = (
     {"Name", "Topic", "TopicName"},
     {"Index", "Partition", "PartitionId", "PartitionIndex"},
@@ -84,7 +85,7 @@ def _codes(cls: type[Any]) -> tuple[Field, ...]:
 
 
 def _arrays(cls: type[Any]) -> tuple[Field, ...]:
-    """The arrays with codes inside; none where a code of the struct stands for all of them, in all its versions."""
+    """The arrays whose elements have codes; none where the struct has a code, in all its versions, that covers them."""
     there = {version for field in cls.spec.fields for version in field.versions}
     if any(set(field.versions) == there for field in _codes(cls)):
         return ()
@@ -119,7 +120,7 @@ def _refused(cls: type[Any], source: Any, code: int, version: int | None) -> tup
 
 
 def _named(field: Field, source: Any) -> Iterator[Any]:
-    """What a struct of a request names that an array of the response answers."""
+    """The things that a struct of a request names, and that the elements of an array of the response answer."""
     arrays = {one.name: one.attribute for one in source.spec.fields if one.is_array}
     for name in dict.fromkeys((field.name, *_SOURCES.get(field.name, ()))):
         for one in getattr(source, arrays[name]) or () if name in arrays else ():

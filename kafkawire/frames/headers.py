@@ -1,4 +1,4 @@
-"""Which version of the header precedes a message (Kafka's `ApiMessageType`)."""
+"""The version of the header before a request or a response (Kafka's `ApiMessageType`)."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Request(msgspec.Struct, Generic[M], frozen=True, gc=False):
     body: M
 
     def narrowed(self, message: type[N]) -> Request[N]:
-        """The same, with a body of that type for type checkers.
+        """This request, with a body of that type for type checkers.
 
         Raises:
             TypeError: the body is another message.
@@ -72,12 +72,12 @@ class Response(msgspec.Struct, Generic[M], frozen=True, gc=False):
     version: int
 
     def narrowed(self, message: type[N]) -> Response[N]:
-        """As that of `Request`."""
+        """This response, with a body of that type for type checkers."""
         return cast("Response[N]", _checked(self, message))
 
     @property
     def correlation_id(self) -> int:
-        """That of the request."""
+        """The correlation id, which is that of the request."""
         return self.header.correlation_id
 
 
@@ -209,14 +209,15 @@ def decode_response(
 
 
 def _size_before(frame: Input) -> str:
-    """What to say of bytes that cannot be decoded and begin with their own size."""
+    """The hint for bytes that cannot be decoded and begin with their own size."""
     if int.from_bytes(frame[:4], "big", signed=True) != len(frame) - 4:
         return ""
     return "; the bytes begin with their own size, which is no part of a frame: FrameReader takes it off"
 
 
 def _partial(error: Exception, message: type[Message]) -> Message | None:
-    """What was read of the message; an error in the frame's header has that of the header."""
+    """The message as far as it was read; None for an error in the frame's header, whose partial message is the
+    header's."""
     found = getattr(error, "partial", None)
     return found if isinstance(found, message) else None
 

@@ -1,4 +1,5 @@
-"""The proxy's own login at a broker, where clients have none: versions and SASL, before their first request."""
+"""The proxy's own login at a broker, for clients that do not log in: ApiVersions and SASL before their first
+request."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ async def log_in(streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], add
         config: whose `credentials` or `tokens` are used.
 
     Raises:
-        ConnectError: the broker refuses it, or is none.
+        ConnectError: the broker refuses the login, or the address is not a broker's.
     """
     credentials = config.credentials
     if credentials is None and config.tokens is not None:

@@ -1,4 +1,4 @@
-"""`Fault`: what goes wrong with requests on their way, by api, topic and rate."""
+"""`Fault`: an error, delay or loss that the proxy inflicts on requests, chosen by api, topic and rate."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _API_VERSIONS = 18
 
 
 class Filters:
-    """See the module.
+    """Functions on typed requests and responses, by api key.
 
     Args:
         registry: the messages that are read.

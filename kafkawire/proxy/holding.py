@@ -12,10 +12,11 @@ from kafkawire.wire.message import Message
 
 
 class Held:
-    """A request that is held back, made by `Proxy.hold`. What is never released is lost when the proxy ends.
+    """A request that is held back, made by `Proxy.hold`. A request that is never released is lost when the proxy ends.
 
     Attributes:
-        caught: set once the request is held. What follows on its connection waits behind it; others pass.
+        caught: set once the request is held. Later requests of its connection wait after it; other connections
+            continue.
     """
 
     def __init__(self, number: int, over: Callable[[Held], None]) -> None:

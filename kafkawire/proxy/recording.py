@@ -1,4 +1,4 @@
-"""`Recording`: what passes a proxy, as a pcapng file without TLS that every reader of captures takes."""
+"""`Recording`: a pcapng file of the traffic through a proxy, without TLS, that every reader of captures can read."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class Recording:
         self._write(_block(6, head + data))
 
     def flush(self) -> None:
-        """What was written reaches the file. Raises OSError, as writing does."""
+        """Flushes the written packets to the file. Raises OSError, as writing does."""
         try:
             self._file.flush()
         except OSError as error:
             raise self._ended(error) from None
 
     def close(self) -> None:
-        """Nothing is written after it. Raises OSError where the last bytes do not reach the file."""
+        """Ends the recording. Raises OSError where the last bytes do not reach the file."""
         try:
             self.flush()
         finally:

@@ -1,4 +1,5 @@
-"""`Relay`: a connection of a client, and the proxy's to the broker: requests one way, responses the other, in order."""
+"""`Relay`: passes requests from a client's connection to the proxy's connection to the broker, and responses back, in
+order."""
 
 from __future__ import annotations
 
@@ -85,7 +86,8 @@ async def _until_one_ends(
 
 
 class Relay:
-    """See the module. `run` returns when either side has closed its connection, or a fault ends both."""
+    """Passes requests and responses between a client and a broker. `run` returns when either side has closed its
+    connection, or a fault ends both."""
 
     def __init__(
         self,
@@ -134,7 +136,7 @@ class Relay:
         return self._filters.wants_request(api_key) or self._faults.concern(api_key)
 
     async def _request(self, frame: Frame) -> bytes:
-        """What the broker gets in place of a request."""
+        """The bytes that the broker gets in place of a request."""
         whole = frames.with_size(frame)
         found = frames.decode_request(frame, registry=self._filters.registry)
         if not isinstance(found, frames.Request):
@@ -214,7 +216,7 @@ class Relay:
         return False
 
     async def _response(self, frame: Frame) -> bytes:
-        """What the client gets in place of a response."""
+        """The bytes that the client gets in place of a response."""
         number = int.from_bytes(frame[:4], "big", signed=True)
         asked = self._asked.pop(number)
         if asked.lost:

@@ -16,12 +16,12 @@ class Frame(bytes):
 
 
 class Splitter:
-    """Cuts a stream where frames begin, and copies nothing of those that pass.
+    """Cuts a stream where frames begin, and does not copy the frames that pass.
 
     Args:
         head: bytes of a frame that say whether it is taken; a shorter frame is shown whole.
         takes: says it; it is called once for each frame, in their order.
-        max_frame_bytes: of a frame that is taken, and of any size that is believed.
+        max_frame_bytes: the largest size of a frame that is taken, and the largest that any frame may state.
     """
 
     def __init__(self, head: int, takes: Takes, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
@@ -66,7 +66,7 @@ class Splitter:
                 self._passing = max(0, whole - end)
                 at = min(whole, end)
                 continue
-            self._taking = whole > end  # then it is asked for no second time
+            self._taking = whole > end  # `takes` is not called a second time
             if self._taking:
                 need = whole - at
                 break

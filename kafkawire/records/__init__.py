@@ -1,4 +1,4 @@
-"""Record batches: what partitions are made of, in log segments and in Produce and Fetch messages.
+"""Record batches: reading and writing the content of log segments and of Produce and Fetch messages.
 
     for batch in records.read(data):
         batch.base_offset, batch.producer_id, batch.transactional, batch.control
@@ -7,7 +7,7 @@
 
 `read` also yields a `Damage` for bytes that hold no batch; asking one for its records raises it as `RecordError`.
 
-Each name is imported on first use: what reads no batches does not load their codecs.
+Each name is imported on first use, so that programs that read no batches do not load their codecs.
 """
 
 from __future__ import annotations

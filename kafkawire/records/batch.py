@@ -1,8 +1,8 @@
 """`Batch`: a record batch of any magic.
 
-Of magic 2 it is a header and its records; of magic 0 and 1 a single message, or a wrapper with its messages
-(see `legacy`). The header is parsed once; the records are only read, and decompressed, when they are used. So
-walking over batches for their headers reads no payload.
+A batch of magic 2 is a header and its records; one of magic 0 or 1 is a single message, or a wrapper with its messages
+(see `legacy`). The header is parsed once; the records are read and decompressed only when they are used. So a loop over
+the headers of batches reads no payload.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def crc_ok(self) -> bool:
-        """Whether the checksum is that of the bytes."""
+        """Whether the stored checksum is right."""
         return checksum(self.data) == self.crc
 
     @property

@@ -1,4 +1,5 @@
-"""`BatchWalk`: batches at positions of a source, why there is none, and where the next one is."""
+"""`BatchWalk`: reads the batch at a position of a source; where there is none, it gives the reason and the next
+batch."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ _ZEROS = bytes(_WINDOW)
 
 class BatchFault(msgspec.Struct, frozen=True):
     """Why there is no batch at a position (see `Damage`); `next` is where the next one begins by the length that is
-    stored there, if all of its bytes are present. `shortened`: as of `Damage`."""
+    stored there, if all of its bytes are present. `shortened`: the file became shorter while it was read."""
 
     reason: str
     detail: str
@@ -109,7 +110,7 @@ class BatchWalk:
         return not self.check_offsets or 0 <= offset <= HIGHEST_OFFSET
 
     def _fault(self, position: int, head: memoryview) -> BatchFault:
-        """Why a header's first bytes are none."""
+        """The reason why bytes are not the beginning of a header."""
         if len(head) < min(HEADER.size, self.size - position):
             return self._shortened(position + len(head))
         if not any(head):
@@ -136,7 +137,7 @@ class BatchWalk:
             fault: why no batch begins there.
             stop: byte offset up to which the next batch is searched.
         """
-        if fault.shortened:  # what is written there later does not follow what was read
+        if fault.shortened:  # bytes written there later do not continue what was read
             return Damage(position, fault.reason, fault.detail, shortened=True)
         if fault.reason == "zeros" and self._zeros_to_end(position):
             return Damage(position, "preallocated", f"{self.size - position} zero bytes up to the end")

@@ -59,7 +59,7 @@ def build(
         base_offset: where the batch begins.
         last_offset: where it ends: the last record's unless compaction removed records at the end (it must be given
             for a batch without records).
-        timestamp: epoch milliseconds of the records that state none; by default none, as of Kafka's `SimpleRecord`.
+        timestamp: epoch milliseconds of the records that state none; by default none, as in Kafka's `SimpleRecord`.
             What a producer sends has one, as `KafkaProducer` gives it: without a time no audit can tell how old it is.
         base_timestamp: what the records' timestamps are counted from; by default the first record's, as producers do.
         append_time: the broker's timestamp (LogAppendTime) instead of the records' own.
@@ -210,7 +210,7 @@ def build_control(
 
 
 def _refuse(magic: int, **given: bool) -> None:
-    """What was given for magic 0 or 1 and only magic 2 has."""
+    """Refuses arguments for magic 0 or 1 that only magic 2 has."""
     if magic not in (0, 1):
         raise EncodeError(f"no known magic: {magic}; known are 0, 1 and {MAGIC}", path="magic")
     for name, wrong in given.items():

@@ -1,4 +1,5 @@
-"""Where in a range of bytes a batch could begin, by plausible header values. `batch_walk` checks the checksum."""
+"""The search for positions at which a batch could begin, by plausible header values. `batch_walk` checks the
+checksum."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from kafkawire.records.header import (
 from kafkawire.records.legacy import KEY_AT, LEGACY_CODECS
 from kafkawire.wire.backend import native
 
-#: As many bytes from a position on are looked at.
+#: The number of bytes from a position on that are examined.
 REACH = HEADER.size
 _LENGTH_AT = 8
 _LENGTH = struct.Struct(">i")

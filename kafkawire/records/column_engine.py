@@ -33,7 +33,7 @@ class ColumnEngine(Protocol):
             data: the bytes of all batches.
             positions: where each batch begins in `data`.
             first: index of the first batch to read.
-            most_bytes: of records, after which no other batch is begun.
+            most_bytes: of records, after which no other batch is started.
             max_batch_bytes: most bytes of a batch, decompressed.
 
         Returns:

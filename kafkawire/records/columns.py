@@ -144,7 +144,7 @@ class Batches(msgspec.Struct, frozen=True, eq=False):
         return msgspec.structs.replace(self, **arrays)
 
     def batch(self, index: int) -> Batch:
-        """One of them as an object."""
+        """One of the batches as an object."""
         start = int(self.start[index])
         data = self.data[start : start + int(self.size[index])]
         return Batch(self.origin + start, data, self.max_batch_bytes, *HEADER.unpack_from(data))
@@ -185,9 +185,9 @@ class Records(msgspec.Struct, frozen=True, eq=False):
         return len(self.offset)
 
     def to_arrow(self) -> pa.RecordBatch:
-        """As an Arrow RecordBatch: offset, timestamp, sequence, key, value, headers (a list of key and value; keys are
-        bytes, as on the wire), and of each record's batch producer_id, producer_epoch, leader_epoch, transactional and
-        control. Copies keys and values. Needs pyarrow (`kafkawire[arrow]`).
+        """The records as an Arrow RecordBatch: offset, timestamp, sequence, key, value, headers (a list of key and
+        value; keys are bytes, as on the wire), and of each record's batch producer_id, producer_epoch, leader_epoch,
+        transactional and control. Copies keys and values. Needs pyarrow (`kafkawire[arrow]`).
 
         Raises:
             ValueError: keys or values of more than 2^31 bytes in one piece.
@@ -218,7 +218,7 @@ class Records(msgspec.Struct, frozen=True, eq=False):
 
 
 def _keep_freed_memory() -> None:
-    """Frees a block that was never touched, so that the C library keeps what pieces leave behind for the next ones.
+    """Frees a block that was never touched, so that the C library keeps the memory of earlier pieces for the next ones.
 
     Otherwise the kernel clears fresh pages for every piece, which takes as long as reading its records.
     """

@@ -1,8 +1,9 @@
-"""The codecs of record batches: names and numbers, and bytes in and out of each.
+"""The compression codecs of record batches: names, numbers, and functions to compress and decompress.
 
 Decompression is capped: the output grows by steps up to a limit that the caller gives, and the codec stops at the first
-byte beyond it, so a small bomb costs neither the memory nor the time that it claims. Snappy comes in two framings,
-raw and xerial's (`SnappyOutputStream` of snappy-java, which Kafka's Java writes); both are read, xerial's is written.
+byte beyond it, so small input that claims a huge size costs neither that memory nor that time. Snappy comes in two
+framings, raw and xerial's (`SnappyOutputStream` of snappy-java, which Kafka's Java writes); both are read, xerial's is
+written.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LZ4_UNCOMPRESSED = 1 << 31
 _UINT32_LE = struct.Struct("<I")
 #: Magic number and method of a gzip member. A shorter rest is none: Java does not look for one there.
 _GZIP_MAGIC, _SHORTEST_MEMBER = b"\x1f\x8b\x08", 19
-#: Bytes that a member is given at a time: what is behind it is copied each time, and there may be many short members.
+#: Bytes that a member is given at a time: the bytes after it are copied each time, and there may be many short members.
 _FIRST_WINDOW, _MOST_WINDOW = 1 << 10, 1 << 16
 #: No snappy element, of which each takes at least a byte, yields more bytes.
 _SNAPPY_MOST = 64

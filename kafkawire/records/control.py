@@ -43,11 +43,12 @@ EMPTY = "EMPTY"
 #: A control batch whose key cannot be read.
 MALFORMED = "MALFORMED"
 
-#: What ends a transaction, or may: names by their codes, which for ABORT and COMMIT are their types.
+#: The names of control records that end a transaction, or may, by their codes; for ABORT and COMMIT these are their
+#: types.
 MARKERS = (CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT], EMPTY, MALFORMED)
 MARKER_CODES = {name: code for code, name in enumerate(MARKERS)}
 ABORT_CODE, COMMIT_CODE, EMPTY_CODE, MALFORMED_CODE = range(len(MARKERS))
-#: As such a code: a batch of data.
+#: The code of a batch of data.
 DATA_CODE = -1
 
 

@@ -1,4 +1,4 @@
-"""The content of control batches as columns of `record_table`. Needs pyarrow."""
+"""The columns of `record_table` with the content of control batches. Needs pyarrow."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import msgspec
 
 from kafkawire.errors import RecordError, ended_at
 
-#: The reason of data that can be read, and of which it is not known whether read_committed consumers get it.
+#: The reason of readable data for which it is not known whether read_committed consumers get it.
 UNKNOWN_OUTCOME = "unknown_outcome"
 
 
@@ -18,7 +18,7 @@ class Damage(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         position: where it begins.
         reason: `truncated`, `bad_length`, `bad_header`, `unknown_magic`, `crc_mismatch`, `too_large`, `zeros`, or
-            `preallocated` (zeros up to the end, as of a log that is preallocated); of columns also `bad_records`, a
+            `preallocated` (zeros up to the end, as in a log that is preallocated). Columns also have `bad_records`: a
             batch whose header is right and whose records are not.
         detail: what was found, as text.
         resumed_at: position of the next batch that was proven; None where none follows in the range that is read.

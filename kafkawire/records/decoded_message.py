@@ -1,4 +1,4 @@
-"""`Decoded`: a message that was found in a record, and how it is read from the version in front of it.
+"""`Decoded`: a message in a record's key or value, and the functions that read it after the version in front of it.
 
 `RecordMessages` states which messages the keys and values of a topic are.
 """

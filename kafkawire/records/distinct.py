@@ -1,5 +1,5 @@
-"""The distinct values of many. From NumPy 2.3 on `numpy.unique` puts integers into a table of hashes, which takes a
-hundred times as long as to sort them, where millions are different."""
+"""`distinct`: the distinct values of an array, in ascending order. `numpy.unique` is not used: from NumPy 2.3 on it
+puts integers into a hash table, which takes a hundred times as long as sorting where millions of them differ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Values = TypeVar("_Values", bound=npt.NDArray[np.integer[Any]])
 
 
 def distinct(values: _Values) -> _Values:
-    """The distinct ones, in ascending order."""
+    """The distinct values, in ascending order."""
     ordered = np.sort(values)
     new = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])

@@ -1,7 +1,8 @@
 """A batch's header: where its fields lie, by magic, and what its bits mean (natively `native/src/records/header.rs`).
 
-Of magic 2 (KIP-98; Kafka's `DefaultRecordBatch`) it is 61 bytes. A message of magic 0 or 1 (`LegacyRecord`) begins
-alike: offset, length, a checksum or a leader epoch of 4 bytes, and at the same place the magic.
+The header of magic 2 (KIP-98; Kafka's `DefaultRecordBatch`) has 61 bytes. A message of magic 0 or 1 (`LegacyRecord`)
+begins in a similar way: offset, length, 4 bytes (a checksum instead of the leader epoch), and the magic at the same
+place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What is inside of fields with bytes: one table, for captures, dumps and whatever else shows messages.
+"""The content of fields with bytes, and how it is decoded: one table for captures, dumps and all other views of
+messages.
 
 `CONTENTS` names, for each message, its fields with bytes and the content of each. `FORMATS` states how a content is
-read; where it depends on the protocol type of a group or on its assignor, by that name. Rows of the tables are data:
-another field or another assignor is one more row.
+read; further tables have the formats that depend on the protocol type of a group or on its assignor. Another field or
+assignor is one more row of a table.
 
 `add_decoded` puts the decoded value beside the bytes, at the field's name and `Decoded`; or the reason why there is
 none. The bytes stay. An empty field has nothing beside it.
@@ -54,7 +55,7 @@ CONTENTS: dict[str, dict[str, str]] = {
     "SyncGroupRequest": {"assignments.assignment": ASSIGNMENT},
     "SyncGroupResponse": {"assignment": ASSIGNMENT},
 }
-#: Fields whose bytes are what they are: keys, hashes, and what a plugin of the broker alone can read.
+#: Fields whose bytes are not decoded: keys, hashes, and data that only a plugin of the broker can read.
 PLAIN_BYTES: dict[str, tuple[str, ...]] = {
     "AlterUserScramCredentialsRequest": ("upsertions.salt", "upsertions.saltedPassword"),
     "CreateDelegationTokenResponse": ("hmac",),

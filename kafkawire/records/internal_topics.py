@@ -1,4 +1,4 @@
-"""The internal topics: which messages their keys and values hold.
+"""The internal topics: the messages in their keys and values, and functions that decode them.
 
 Coordinators write keys that begin with an int16 api key, and values that begin with an int16 version; which message it
 is follows from the topic (a family of messages each) and the key. `__cluster_metadata` and `__remote_log_metadata` have
@@ -119,7 +119,7 @@ def _decode_framed(value: bytes, family: str) -> Decoded:
     return decode(found, value, version, position)
 
 
-@lru_cache(maxsize=256)  # of the numbers that strangers write some are kept
+@lru_cache(maxsize=256)  # bounded: the numbers are not trusted
 def _lookup(number: int | None, kind: str, family: str) -> type[Message] | None:
     if number is None:
         return None

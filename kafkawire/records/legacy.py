@@ -2,8 +2,8 @@
 
 A message set is message after message. Where they are compressed, they are the value of one message, the wrapper, whose
 offset is that of the last message in it. Offsets in a wrapper of magic 0 are absolute; in one of magic 1 they are
-relative, counted so that the last one falls on the wrapper's. A message that stands alone is a batch of one; a wrapper
-is a batch of what is in it, and its header contains neither their number nor their first offset.
+relative, counted so that the last one falls on the wrapper's. A message that stands alone is a batch of one record. A
+wrapper is a batch of the messages in it; its header contains neither their number nor their first offset.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEGACY_CODECS = CODECS[:4]
 
 
 def header(data: Buffer) -> tuple[int, ...]:
-    """A message's header as the fields of a batch's (`header.HEADER`); what the format has not is -1.
+    """A message's header as the fields of a batch's (`header.HEADER`); fields that the format does not have are -1.
 
     The offsets are the wrapper's own; its number of records is -1, which is unknown (see `contents`).
     """

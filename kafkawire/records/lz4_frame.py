@@ -1,8 +1,8 @@
 """LZ4 frames as Kafka's Java reads them (`Lz4BlockInputStream`): one frame of independent blocks.
 
-What follows the frame is not looked at, and the checksum of its content is not verified; those of its header and of
-its blocks are. The header's checksum is the second byte of its descriptor's xxHash32. With magic 0, Kafka hashed the
-frame's magic number, too (KAFKA-3160), and its readers came to ignore the byte there.
+Bytes after the frame are ignored. The checksums of its header and its blocks are verified, that of its content is not.
+The header's checksum is the second byte of its descriptor's xxHash32. With magic 0, Kafka hashed the frame's magic
+number, too (KAFKA-3160), and its readers came to ignore the byte there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def decompress(data: Buffer, limit: int, *, any_header_checksum: bool = False) -
     Args:
         data: bytes of a frame, and what follows it.
         limit: most bytes of its content.
-        any_header_checksum: do not verify the checksum of the header, as of magic 0.
+        any_header_checksum: do not verify the checksum of the header, as Kafka does with magic 0.
 
     Raises:
         FrameError: it is no frame that Kafka's Java reads. FrameTooLargeError: it holds more than `limit`.

@@ -1,4 +1,4 @@
-"""The topics of MirrorMaker 2, by the names of its default replication policy: which messages their records are.
+"""The topics of MirrorMaker 2, by the names of its default replication policy, and the messages in their records.
 
 `mm2-offset-syncs.<target>.internal` in the source cluster, `<source>.checkpoints.internal` in the target cluster. Java:
 `OffsetSync`, `Checkpoint`.

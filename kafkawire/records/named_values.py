@@ -1,4 +1,4 @@
-"""Names beside numbers and ids in the JSON of messages: of delivery states, and of topics by their ids.
+"""Names that are added beside numbers and ids in the JSON of messages: names of delivery states, and of topics.
 
 `NAMED` names, for each message, its fields with numbers and the table of each. A new field is one more row.
 """

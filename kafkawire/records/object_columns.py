@@ -1,4 +1,4 @@
-"""The columns of batches and records without the native engine: a `ColumnEngine` that goes object by object.
+"""The columns of batches and records without the native engine: a `ColumnEngine` that reads one object after the other.
 
 The columns contain the values of the objects of `batch_walk` and `batch`, so there is no second reader. Keys, values
 and headers are copied.
@@ -30,7 +30,7 @@ def scan_batches(data: Bytes, stop: int, check_crc: bool, max_batch_bytes: int) 
     """`ColumnEngine.scan_batches`.
 
     Args:
-        data, stop, check_crc, max_batch_bytes: as there.
+        data, stop, check_crc, max_batch_bytes: see `ColumnEngine.scan_batches`.
     """
     view = data.data
     walk = BatchWalk(Memory(view), check_crc, max_batch_bytes, 0)
@@ -71,7 +71,7 @@ def record_columns(
     """`ColumnEngine.record_columns`.
 
     Args:
-        data, positions, first, most_bytes, max_batch_bytes: as there.
+        data, positions, first, most_bytes, max_batch_bytes: see `ColumnEngine.record_columns`.
     """
     content = bytearray()
     records: list[tuple[int, ...]] = []
@@ -106,7 +106,7 @@ def gather(data: Bytes, starts: Int64, lengths: Int32) -> tuple[Int32, Bytes]:
     """`ColumnEngine.gather`.
 
     Args:
-        data, starts, lengths: as there.
+        data, starts, lengths: see `ColumnEngine.gather`.
     """
     sizes = np.maximum(lengths, 0).astype(np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])

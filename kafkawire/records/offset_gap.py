@@ -1,4 +1,5 @@
-"""`OffsetGap`: offsets that could not be read. Apart from the scan that finds them, which needs NumPy."""
+"""`OffsetGap`: offsets that could not be read. It is in a module of its own because the scan that finds them needs
+NumPy."""
 
 from __future__ import annotations
 

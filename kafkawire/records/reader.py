@@ -1,4 +1,4 @@
-"""Reading record batches one after the other, and past the damage between them.
+"""Reading of record batches one after the other, continuing after damage between them.
 
 `read` yields in order of position: each `Batch`, and a `Damage` for each range of bytes that holds
 none. After damage it continues at the next batch that its magic, a plausible length and its checksum prove. The work is

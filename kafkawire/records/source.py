@@ -1,4 +1,4 @@
-"""`Source`: where bytes of record batches come from, a file that is read in windows or memory."""
+"""`Source`: the origin of the bytes of record batches: a file that is read in windows, or memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ Data = bytes | bytearray | memoryview | mmap | Source
 
 class Memory:
     """A `Source` over bytes in memory. Reads of bytes that may change concurrently (see `may_change`) are copies; of a
-    mapped file that became shorter, reads end where the file ends: touching what is mapped behind kills the process."""
+    mapped file that became shorter, reads end where the file ends: access to mapped bytes after that kills the
+    process."""
 
     __slots__ = ("_copied", "_view", "size")
 
@@ -47,7 +48,7 @@ class Memory:
         if isinstance(mapped, mmap) and len(mapped) == self.size:
             try:
                 return min(self.size, mapped.size())
-            except (OSError, ValueError):  # no file is behind it, or none is known
+            except (OSError, ValueError):  # it is mapped from no file, or none is known
                 pass
         return self.size
 
@@ -73,8 +74,8 @@ class WatchedSource:
         return data
 
     def short(self, reached: int) -> int:
-        """Record that a read returned too few bytes and ended at `reached`. Returns where the source ended,
-        which may lie before: what was read earlier may be gone, too."""
+        """Records that a read returned too few bytes and ended at `reached`. Returns the end of the source, which may
+        lie before that: bytes that were read earlier may be gone, too."""
         end: Callable[[], int] | None = getattr(self._source, "end", None)
         ends = [reached, *([] if self.ended is None else [self.ended]), *([] if end is None else [end()])]
         self.ended = min(ends)

@@ -1,5 +1,5 @@
-"""The HTML report of an audit, of the offsets of a partition, or of the witness: one file that loads nothing. It is
-readable without its script.
+"""HTML reports of an audit, of the offsets of a partition, or of the witness. A report is one file that loads nothing,
+and is readable without its script.
 
 ```python
 html = report.render(audit)              # rows.Audit -> text of an HTML document

@@ -110,7 +110,7 @@ CHECKS: Mapping[str, str] = {
 def check_sentence(check: str) -> str:
     """The rule that a check tests. A check without a sentence is shown by its name."""
     if check.startswith("share_"):
-        # They stand with what reads offsets, which needs NumPy; reports of live clusters do without.
+        # They are in a module that needs NumPy, which reports of live clusters do not load.
         from kafkawire.offsets.share_rules import RULES as SHARE_RULES
 
         return next((rule.sentence for rule in SHARE_RULES if rule.name == check), with_spaces(check))
@@ -277,7 +277,7 @@ def what_to_do(finding: Finding) -> tuple[str | None, str]:
 
 
 def command_notes(commands: Iterable[str]) -> Iterator[str]:
-    """What holds of all commands, as sentences: once, however many there are."""
+    """Sentences that apply to all commands in a report, and are shown once."""
     given = list(commands)
     if any("HOST:PORT" in one for one in given):
         yield "Replace HOST:PORT in commands by a broker's address."

@@ -84,7 +84,7 @@ class Card(msgspec.Struct, frozen=True):
         anchor: the HTML id of its section.
         members: the findings, the most severe first.
         waiting: number of offsets after them that readers wait for.
-        explained: whether this is the first section of its reason, which says what it means.
+        explained: whether this is the first section of its reason, which explains the reason.
     """
 
     anchor: str
@@ -101,10 +101,11 @@ class Card(msgspec.Struct, frozen=True):
 
 
 class Remedy(msgspec.Struct, frozen=True):
-    """A cause of findings, and what prevents it: once, however many it has.
+    """A cause of findings, and what prevents it; shown once for all findings with this cause.
 
     Attributes:
-        anchor: the HTML id. `cause`: as of the first of them. `number`: of findings that it may have.
+        anchor: the HTML id. `cause`: that of the first of these findings. `number`: of findings that it may have
+            caused.
     """
 
     anchor: str
@@ -174,7 +175,7 @@ def _page(template: str, **content: object) -> str:
     """A page with the style and the script, and their hashes."""
     style, script = _template("report.css"), _template("report.js")
     hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
-    content = {"cards": [], **content}  # pages without findings fold nothing
+    content = {"cards": [], **content}  # pages without findings have nothing to fold
     return _environment().get_template(template).render(style=style, script=script, **hashes, **content)
 
 

@@ -1,4 +1,4 @@
-"""Untrusted text for the page: printable, and of bounded length."""
+"""Functions that make untrusted text printable and bounded for the page."""
 
 from __future__ import annotations
 

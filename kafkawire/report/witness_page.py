@@ -1,4 +1,4 @@
-"""The witness in a report: what became of batches, and each anomaly with the timeline of its record."""
+"""The content of the witness's report: the fates of batches, and each anomaly with the steps of its record."""
 
 from __future__ import annotations
 

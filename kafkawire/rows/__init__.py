@@ -1,4 +1,4 @@
-"""Rows: the elements of jsonl and csv output, Parquet files and Spark tables. One class a kind of row.
+"""Rows: the elements of jsonl and csv output, Parquet files and Spark tables. Each kind of row has a class.
 
 Fields are in the order in which they are printed, and their names are public. Timestamps are epoch milliseconds unless
 the name has another unit. An unknown value is None. A field that was not requested (payloads, bodies) is `UNSET` and is

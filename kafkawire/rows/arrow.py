@@ -1,4 +1,5 @@
-"""Rows as Arrow: one column a field, with a type that follows its annotation. A field of several types is JSON text.
+"""Rows as Arrow tables: one column per field, with a type that follows its annotation. A field of several types is JSON
+text.
 
 Kinds of rows in one table share columns of the same name. pyarrow is an optional dependency (the extra `arrow`).
 """

@@ -35,7 +35,7 @@ class Finding(Row, frozen=True, kw_only=True):
         premises: what the verdict rests on.
         attention: `hanging`, `stuck` (decided, and its marker does not arrive) or `blocked` (it has held the last
             stable offset for longer than `--blocked-after`); None: nothing needs to be done.
-        blocked_since: from when on it has held the last stable offset for certain, by times that brokers wrote or
+        blocked_since: the time since which it has certainly held the last stable offset, by times that brokers wrote or
             since it was first seen, epoch milliseconds; None where that is not known.
         blocked_until: until when it does at the latest, or when it can be judged again, epoch milliseconds; None where
             that is not known.
@@ -114,7 +114,8 @@ class Unread(Row, frozen=True, kw_only=True):
 
 
 class Omitted(Row, frozen=True, kw_only=True):
-    """The number of rows that an answer does not have: an audit on Spark has the first ones, and saves all of them.
+    """The number of rows that were left out of an answer: an audit on Spark returns the first ones, and saves all of
+    them.
 
     Attributes:
         rows: their kind: finding or damage.
@@ -173,7 +174,7 @@ class CheckAnswer(Row, frozen=True, kw_only=True):
 class Setting(Row, frozen=True, kw_only=True):
     """A setting of the cluster that verdicts depend on: Kafka's name of it, its value, and the value's source."""
 
-    #: The sources that are no cluster's metadata.
+    #: The sources of values that do not come from a cluster's metadata.
     GIVEN: ClassVar = "given"
     DEFAULT: ClassVar = "Kafka's default"
 

@@ -1,4 +1,4 @@
-"""Base classes and functions of all rows."""
+"""Base classes of all rows, and functions for all rows."""
 
 from __future__ import annotations
 

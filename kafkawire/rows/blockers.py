@@ -66,7 +66,7 @@ class Blocker(Row, frozen=True, kw_only=True):
             transaction; None: it passes by itself.
         waits: what waits for it. `on`: what that is, a sentence without its end.
         who: who must act: `you`, `owner` (of the producer), `coordinator` or `broker`. `action`: what they do.
-        begun: when the transaction began, by its coordinator.
+        begun: the time at which the transaction began, by its coordinator.
         since, until: since when it has blocked for certain; until when it does at the latest, or when it can be judged
             again; epoch milliseconds, None where that is not known.
         command: what to run; None where there is nothing to run. `commands`: all, where one block needs several.
@@ -96,7 +96,7 @@ class Blocker(Row, frozen=True, kw_only=True):
 
 
 class Subject(Row, frozen=True, kw_only=True):
-    """What was asked about: a group, a topic or some partitions of it, a transactional id, or a producer id."""
+    """The subject of the question: a group, a topic or some partitions of it, a transactional id, or a producer id."""
 
     kind: str = "subject"
     group: str | None = None
@@ -107,7 +107,7 @@ class Subject(Row, frozen=True, kw_only=True):
 
 
 class HistoryEvent(Row, frozen=True, kw_only=True):
-    """A record of a coordinator, as what it changed (`kafkawire why --history`).
+    """A record of a coordinator, described by what it changed (`kafkawire why --history`).
 
     Attributes:
         topic, partition, offset, timestamp: of the record; the time is the broker's clock, epoch milliseconds.
@@ -158,7 +158,7 @@ class Why(Row, frozen=True, kw_only=True):
 
     Attributes:
         blockers: the most urgent first.
-        lags: of a group: what it is behind by, in each partition.
+        lags: the lag of the group in each partition.
         read: what was read, with the premises of "nothing blocks it".
         together: a command that ends all transactions that one kind of command ends; None where there are not several.
     """

@@ -1,4 +1,4 @@
-"""Rows of `txn doctor`: what in a cluster invites trouble, and its census of producer ids and transactional ids."""
+"""Rows of `txn doctor`: risky settings and states of a cluster, and a census of producer ids and transactional ids."""
 
 from __future__ import annotations
 

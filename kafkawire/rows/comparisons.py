@@ -17,7 +17,7 @@ class ComparedPartition(Row, frozen=True, kw_only=True):
         in_a, in_b: number of batches, or of records, in each.
         same: number of those that are in both.
         of_a: what those of A are in B -> number: same, expired (below the log start offset), compacted, behind (B ends
-            before), before (A has them before the first that both have), uncommitted (above a high watermark),
+            before them), before (A has them before the first that both have), uncommitted (above a high watermark),
             unreadable, compaction_not_proven (nothing is there, and the cleaner has not come across), no_copy; lost and
             changed break a promise. of_b: the reverse: extra, repeated and reordered do.
         syncs: number of MirrorMaker's offset-syncs of the partition; syncs_unknown: of those whose records are not in
@@ -41,7 +41,7 @@ class ComparedPartition(Row, frozen=True, kw_only=True):
 
 
 class CopyDifference(Row, frozen=True, kw_only=True):
-    """Neighbours in one copy that the other copy does not have alike.
+    """Consecutive batches or records of one copy that the other copy lacks or holds otherwise.
 
     Attributes:
         side: the copy that has them: a or b. difference: as in `of_a` and `of_b` of `ComparedPartition`.
@@ -61,13 +61,14 @@ class CopyDifference(Row, frozen=True, kw_only=True):
 
 
 class MirroredOffset(Row, frozen=True, kw_only=True):
-    """What MirrorMaker 2 says of an offset, compared with the records of both copies.
+    """An offset of A and the offset of B that MirrorMaker 2 recorded for it, compared with the records of both copies.
 
     Attributes:
         said_by: sync (a record of A is that of B) or checkpoint (a group that stands in A goes on in B).
         result: same; other_record (of a sync: two other records are there); skips (of a checkpoint: the group misses
             records); unknown (of a checkpoint: no record is in both copies).
-        group: of a checkpoint. topic, partition: in A. offset_a, offset_b: that are said to be the same.
+        group: of a checkpoint. topic, partition: in A. offset_a, offset_b: the two offsets that the row of MirrorMaker
+            equates.
         missed, again: number of records that the group misses, and gets once more, of those that are once in each copy.
     """
 

@@ -11,7 +11,8 @@ class ReplicaBounds(LogRow, frozen=True, kw_only=True):
     """The offsets of a replica. `file` is the partition's directory.
 
     Attributes:
-        broker: the broker's id. state: as of `logdir.Partition`; empty for a replica in use.
+        broker: the broker's id. state: delete, future, stray or tiered (`logdir.Partition`); empty for a replica in
+            use.
         log_start_offset: the first offset of the log; local_start_offset: the first one that is not in a tier only.
         last_stable_offset, high_watermark: where consumers stop, read_committed and read_uncommitted.
         log_end_offset: the one after the last batch.
@@ -145,7 +146,7 @@ class EqualRecords(LogRow, frozen=True, kw_only=True):
 
 
 class OffsetStanding(LogRow, frozen=True, kw_only=True):
-    """What an offset is on one replica, or in a tier's segment that the replica's log has left out.
+    """The status of an offset on one replica, or in a tier's segment that the replica's log has left out.
 
     Attributes:
         broker, status, transaction, control, coordinator_epoch, reason, detail, position: as in the other rows; status

@@ -31,21 +31,22 @@ class Lag(Row, frozen=True, kw_only=True):
             log start offset (`auto.offset.reset=earliest`).
         log_start_offset, last_stable_offset, high_watermark: of the partition; None where they are not known.
         read_committed: what a consumer of that level gets now, up to the last stable offset: without aborted records.
-        read_uncommitted: likewise, up to the high watermark: with aborted records, and those of open transactions.
+        read_uncommitted: what a consumer of that level gets now, up to the high watermark: with aborted records, and
+            those of open transactions.
         held: what a read_committed consumer does not get yet, from the last stable offset on; the most counts records
             of open transactions, which may still be aborted.
         oldest_timestamp: of the first record that it gets, epoch milliseconds; None where there is none, or it is not
             known. age_ms: `as_of` minus that.
         lost_offsets: offsets from the committed one up to the log start offset: what was in them is deleted.
-        beyond: offsets from the high watermark up to the committed one: the partition was truncated or made anew.
+        beyond: offsets from the high watermark up to the committed one: the partition was truncated or created again.
         deleted_after: retention deletes the first unread record at this time at the earliest, epoch milliseconds; None
             where time deletes nothing, or it is not known. `retention`: a sentence on that.
         held_by: what holds the last stable offset back, a sentence each.
         unstable: whether the committed offset is in an open transaction: it cannot be fetched now.
         bounds: why bounds are no exact numbers, a sentence each; empty where they are.
         problems: what could not be read, a sentence each.
-        archived: of a share group: offsets that it has finished with and nobody acknowledged, by reason (rejected,
-            delivery_limit, ...): a lag of 0 does not tell of them. None: of other groups.
+        archived: of a share group: offsets that it has finished with and no consumer acknowledged, by reason (rejected,
+            delivery_limit, ...): a lag of 0 does not count them. None: of other groups.
     """
 
     kind: str = "lag"

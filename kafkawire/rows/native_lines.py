@@ -1,4 +1,5 @@
-"""The native engine's writer of batches and records as JSON: what the rows of `segments` are, without making them."""
+"""The native engine's writer of batches and records as JSON: it writes the rows of `segments` without creating
+objects."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ def log_rows(
 
 
 def _around_epoch(kind: int, encode: Callable[[Any], bytes]) -> tuple[bytes, bytes]:
-    """What stands in the JSON of a marker's record before and after its coordinator epoch."""
+    """The JSON of a marker's record before and after its coordinator epoch."""
     key, value = bytes(2) + kind.to_bytes(2, "big"), bytes(2) + _EPOCH.to_bytes(4, "big")
     before, _, behind = encode(decoded_control(key, value)).partition(str(_EPOCH).encode())
     return before, behind

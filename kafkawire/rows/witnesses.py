@@ -152,7 +152,7 @@ class OrderAnomaly(BatchEvidence, frozen=True, kw_only=True):
 
 
 class ReadTotal(Row, frozen=True, kw_only=True):
-    """The data batches that consumers were given, and that became the same of.
+    """The data batches that consumers were given, with one result.
 
     Attributes:
         isolation: of the consumers, read_committed or read_uncommitted.
@@ -185,7 +185,7 @@ class ReadAnomaly(BatchEvidence, frozen=True, kw_only=True):
 
 
 class TransactionTotal(Row, frozen=True, kw_only=True):
-    """Transactional batches of transactions for which EndTxn was answered without error.
+    """The transactional batches whose EndTxn was answered without error, by result.
 
     Attributes:
         end_txn: what the producer asked for, COMMIT or ABORT.
@@ -218,7 +218,7 @@ class TransactionAnomaly(BatchEvidence, frozen=True, kw_only=True):
 
 
 class CommitTotal(Row, frozen=True, kw_only=True):
-    """Offsets that groups committed, by answers without error, and that became the same of.
+    """Offsets that groups committed, by answers without error, with one result.
 
     Attributes:
         commit: held, superseded (the copy of `__consumer_offsets` holds another one for the partition, and compaction

@@ -1,7 +1,7 @@
 """Descriptions of structs and fields from schemas: the docstrings of generated classes and of their attributes.
 
-They are written there only, for readers. A program gets them from the module's source, which is parsed on the
-first use.
+The docstrings are the only place in which they are stored. A program gets them from the module's source, which is
+parsed on first use.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _docstrings(module: str) -> dict[tuple[str, str | None], str]:
 
 
 def _source(module: str) -> str:
-    """Of an imported module; empty where it has none."""
+    """The source of an imported module; empty where it has none."""
     loaded = sys.modules.get(module)
     loader: Any = getattr(loaded, "__loader__", None)
     try:

@@ -1,4 +1,4 @@
-"""Which engine runs the layouts: `native` where it is installed, else `python`.
+"""The choice of the engine that executes layouts: `native` where it is installed, otherwise `python`.
 
 `KAFKAWIRE_BACKEND=python|native` chooses; an engine that is not installed is then an error, never a silent fallback.
 An engine that is installed and cannot be loaded (built for another Python or from other sources, a missing library) is

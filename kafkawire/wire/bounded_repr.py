@@ -1,4 +1,4 @@
-"""The `repr` of messages: Python source where it is short, and bounded where it is not.
+"""The `repr` of messages: Python source where it is short, and cut to a bounded length where it is not.
 
 A message of 10 MB has a `repr` of some 10,000 characters, so that a debugger, a log line or a failed assertion can
 show any message.
@@ -75,7 +75,7 @@ class _Text:
 
 
 class _Indented(_Text):
-    """What fits into a line stands in it; else each field or element has a line of its own."""
+    """Writes a value on one line if it fits; otherwise each field or element has a line of its own."""
 
     def __init__(self) -> None:
         super().__init__()

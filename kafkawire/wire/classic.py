@@ -1,4 +1,5 @@
-"""How classic versions are written: lengths are int16 (strings) and int32. `flexible` defines the same names."""
+"""Readers and writers of classic versions, in which lengths are int16 (strings) and int32. `flexible` defines the same
+names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of `kafkawire.runtime` that need a codec to be of use: imported with the first message."""
+"""The names of `kafkawire.runtime` that only codecs use. They are imported with the first message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the classes of messages state their fields, and how `spec` is made of that.
+"""The annotations with which the classes of messages declare their fields, and the functions that make `spec` of them.
 
 A field is stated once, as an annotated attribute with its default:
 
@@ -6,11 +6,11 @@ A field is stated once, as an annotated attribute with its default:
     rack: Annotated[str | None, Wire("1+", nullable="1+", ignorable=True)] = None
     partitions: tuple[Partition, ...] = ()
 
-The annotation gives the type on the wire: `Int16` and the other names below, or what Python has of its own (`bool`,
-`float` for float64, `str`, `bytes`, `uuid.UUID`, the class of a struct, `tuple[...]` for an array). `TopicName` and the
-other entity types say what a string or a number names; for a type checker they are `str` and `int`, so that values need
-no conversion. `Wire` adds the rest. Versions are written as in schemas ("3", "0-2", "3+", "none"); a field without them
-is carried in all versions of its struct, and a struct without them is used in all versions of the message.
+The annotation gives the type on the wire: `Int16` and the other names below, or a type of Python (`bool`, `float` for
+float64, `str`, `bytes`, `uuid.UUID`, the class of a struct, `tuple[...]` for an array). `TopicName` and the other
+entity types say what a string or a number names; for a type checker they are `str` and `int`, so that values need no
+conversion. `Wire` adds the rest. Versions are written as in schemas ("3", "0-2", "3+", "none"); a field without them is
+carried in all versions of its struct, and a struct without them is used in all versions of the message.
 
 Annotations are evaluated when a spec is first used, not when a module is imported.
 """
@@ -50,7 +50,7 @@ _NAMES: dict[Any, str] = {bool: "bool", float: "float64", str: "string", bytes: 
 
 
 class Wire(NamedTuple):
-    """What the annotation of a field states beside the type.
+    """The properties of a field that its annotation states beside the type.
 
     Attributes:
         versions: the versions that carry the field, where they are not all of its struct.
@@ -165,7 +165,8 @@ def message(versions: str, *, flexible: str = "none", name: str | None = None, *
 
 
 def camel_case(attribute: str) -> str:
-    """The schema's name of an attribute, as nearly all are: `throttle_time_ms` -> `ThrottleTimeMs`."""
+    """The schema's name of an attribute, by the rule that nearly all names follow: `throttle_time_ms` ->
+    `ThrottleTimeMs`."""
     return "".join(part.capitalize() for part in attribute.split("_"))
 
 

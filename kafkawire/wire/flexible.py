@@ -1,4 +1,4 @@
-"""How flexible versions are written: lengths are unsigned varints. `classic` defines the same names."""
+"""Readers and writers of flexible versions, in which lengths are unsigned varints. `classic` defines the same names."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Encode = Callable[[Any, write.Append, int], None]
 def owned(
     run: Callable[[Buffer, int], tuple[Any, int] | None], data: Input, offset: int, own: bool
 ) -> tuple[Any, int] | None:
-    """What is read from a view of the data. What follows the message is not copied: its end is found first.
+    """The result of `run` on a view of the data. Bytes after the message are not copied: its end is found first.
 
     Args:
         run: reads from a buffer at an offset.
@@ -39,7 +39,8 @@ def owned(
 
 
 def strided(cls: type[T]) -> Callable[[read.Items[T]], read.Items[T]]:
-    """Decorates what reads elements of a class one by one: many are read at once in versions whose layout allows it."""
+    """Decorates a function that reads elements of a class one by one: many are read at once in versions whose layout
+    allows it."""
 
     def decorate(items: read.Items[T]) -> read.Items[T]:
         readers: dict[int, Callable[[Buffer, int, int], read.Elements[T]]] = {}
@@ -74,7 +75,7 @@ class Generated:
         self.holds_bytes = holds_bytes
 
     def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> Any | None:
-        """`Engine.decode`.
+        """The message from `offset` to the end of the data (`Engine.decode`).
 
         Args:
             data, version, offset, strict, copy: see `Message.decode`.
@@ -92,7 +93,7 @@ class Generated:
         return value if end == len(data) else None
 
     def decode_from(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int] | None:
-        """`Engine.decode_from`.
+        """The message at `offset`, and the offset after it (`Engine.decode_from`).
 
         Args:
             data, version, offset, strict, copy: see `Message.decode`.

@@ -224,7 +224,7 @@ class Encoder:
 
 
 def shown(number: int) -> str:
-    """A number in a reason: Python makes no text of one with thousands of digits."""
+    """A number as text in a reason; Python refuses to convert one with thousands of digits."""
     return str(number) if number.bit_length() < 256 else f"a number of {number.bit_length()} bits"
 
 

@@ -1,4 +1,4 @@
-"""The JSON form of messages: what Kafka's generated `*JsonConverter` classes write and read.
+"""The JSON form of messages, which Kafka's generated `*JsonConverter` classes write and read.
 
 Field names have a small first letter, bytes are base64, uuids Kafka's base64url without padding, NaN and the infinities
 strings; tagged fields at their default are left out. Unlike Kafka's, a `records` field is the base64 of its bytes, so

@@ -1,4 +1,4 @@
-"""Messages as JSON text, straight from their bytes: what `to_json` gives, encoded, without a message or a dict between.
+"""The writer of messages as JSON text, directly from their bytes: the text of `to_json` without intermediate objects.
 
 Only the native engine writes it. What it refuses (bytes that are not the message, strings that are not UTF-8, floats
 with many digits) is left to `decode` and `to_json`, which also describe errors.

@@ -1,8 +1,8 @@
-"""`Message`: the base class of every generated message, and `Codec`, which its bytes go through.
+"""`Message`, the base class of every generated message, and `Codec`, which reads and writes its bytes.
 
 A message is a frozen value without a version; the version is given to `decode` and `encode`. An engine runs first, the
-native one or the generated functions; when it cannot read or write something, the interpreter replays it and raises
-the error that explains. What most programs never use is imported where it is used.
+native one or the generated functions; when it cannot read or write something, the interpreter replays it and raises an
+error that explains why. Code that most programs never use is imported where it is used.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         return cls.decode(data, version, offset=2, strict=strict, copy=copy), version
 
     def encode_prefixed(self, version: int, *, drop_unsupported: bool = False) -> bytes:
-        """The bytes with the int16 before them that `decode_prefixed` reads; arguments as of `encode`."""
+        """The bytes with the int16 before them that `decode_prefixed` reads; see `encode` for the arguments."""
         body = self.encode(version, drop_unsupported=drop_unsupported)
         prefix = self.spec.api_key if self.spec.kind == "coordinator-key" else version
         assert prefix is not None
@@ -205,13 +205,13 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
 
 class RequestOf(Protocol[R]):
-    """A request, for the types of what answers it: `def ask(request: RequestOf[R]) -> R`."""
+    """A request with the type of its response: `def ask(request: RequestOf[R]) -> R`."""
 
     response: ClassVar[type[R]]
 
 
 class Engine(Protocol):
-    """Executes the layouts of one message. None is for all that only the interpreter can answer, with the error that
+    """Executes the layouts of one message. It returns None where only the interpreter can answer, with an error that
     explains: a version that the message does not have, an offset outside the data, bytes or a value that it refuses.
     """
 
@@ -236,9 +236,9 @@ class Engine(Protocol):
 
 
 class Codec:
-    """How one message is read and written.
+    """The layouts and functions that read and write one message.
 
-    What is not stated is derived on first use:
+    Attributes that are not given are derived on first use.
 
     Attributes:
         message, structs: the classes; each struct precedes those that use it, `classes` has the message last.
@@ -302,7 +302,7 @@ class Codec:
         return Generated(self.decoders, self.encoders, self.holds_bytes)
 
     def replay(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> Any:
-        """What the engine refused, read by the interpreter to the end of the data.
+        """Reads with the interpreter a message that the engine refused, to the end of the data.
 
         Args:
             data, version, offset, strict, copy: see `Message.decode`.
@@ -321,7 +321,7 @@ class Codec:
         return message
 
     def replay_from(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int]:
-        """What the engine refused, read by the interpreter.
+        """Reads with the interpreter a message that the engine refused.
 
         Args:
             data, version, offset, strict, copy: see `Message.decode`.
@@ -345,7 +345,7 @@ class Codec:
         return found
 
     def rewrite(self, value: Any, version: int) -> bytes:
-        """What the engine refused, written by the interpreter."""
+        """Writes with the interpreter a message that the engine refused."""
         self.check(version)
         return self.interpret_encode(value, version)
 
@@ -357,7 +357,8 @@ class Codec:
     def interpret(
         self, buffer: Buffer, version: int, offset: int = 0, *, strict: bool = False, budget: int | None = None
     ) -> tuple[Any, int]:
-        """Decodes with the interpreter: slow, explains, knows the canonical form, and keeps a budget of memory.
+        """Decodes with the interpreter, which is slow, explains errors, checks the canonical form, and keeps a budget
+        of memory.
 
         Args:
             buffer: the bytes.
@@ -382,7 +383,7 @@ class Codec:
         return value, decoder.position
 
     def interpret_encode(self, value: Any, version: int) -> bytes:
-        """Encode with the interpreter: slow, and explains."""
+        """Encodes with the interpreter, which is slow and explains errors."""
         from kafkawire.wire.interpreter_encoder import Encoder
 
         encoder = Encoder(self.table, self.classes, message=self.message.spec.name, version=version)

@@ -47,7 +47,8 @@ _SAFE = ZERO_UUID.is_safe
 
 
 def run(layout: str) -> tuple[Callable[[Buffer, int], tuple[Any, ...]], Callable[..., bytes]]:
-    """What reads and what writes a run of fixed-size fields: `unpack(b, p)` and `pack(*values)` of struct codes."""
+    """The functions that read and write a run of fixed-size fields: `unpack(b, p)` and `pack(*values)` of struct
+    codes."""
     codes = struct.Struct(">" + layout)
     return codes.unpack_from, codes.pack
 

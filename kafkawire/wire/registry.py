@@ -1,4 +1,4 @@
-"""Registries: which messages there are, found by name or api key, imported on first use."""
+"""Registries: sets of messages, which are found by name or api key and imported on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of a message as data: `SomeMessage.spec`.
+"""Classes for the schema of a message as data, which `SomeMessage.spec` gives.
 
 Ranges are `range` objects over the message's valid versions; an empty range means "in no version".
 """

@@ -1,9 +1,9 @@
-"""Strides: arrays of structs in which element follows element at one distance, read at once.
+"""Strides: readers of whole arrays of structs whose elements follow one another at a constant distance.
 
-Where all elements of an array are of one size, `struct` reads them in C. That holds for structs of fixed-size fields,
-and for runs of structs with arrays of numbers as long as those of the neighbours: partitions with as many replicas. In
-a flexible version each element ends in the count of its tagged fields, which must be 0. What does not fit is read one
-by one.
+Where all elements of an array have one size, `struct` reads them in C. This holds for structs of fixed-size fields, and
+for runs of structs whose arrays of numbers are equally long, such as partitions with the same number of replicas. In a
+flexible version each element ends in the count of its tagged fields, which must be 0. Other elements are read one by
+one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _LONG, _SHAPES = 64, 256
 
 
 def reader(cls: Any, items: Items[T], version: int) -> _Read[T]:
-    """What reads neighbours of a class in a version: at once where the layout allows it, else by `items`."""
+    """The reader of consecutive elements of a class in a version: all at once where the layout allows it, else by
+    `items`."""
 
     def one_by_one(b: Buffer, p: int, n: int) -> Elements[T]:
         return items(b, p, n, version)

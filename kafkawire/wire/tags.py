@@ -1,7 +1,7 @@
-"""Tagged fields: how structs of flexible versions end.
+"""Reading and writing of tagged fields, with which structs of flexible versions end.
 
-A class with tagged fields in its schema has a `Tags`, a table with a line for each. What the table does not know are
-unknown tagged fields; they are kept and written back. Functions fail as those of `read` and `write` do.
+A class with tagged fields in its schema has a `Tags`, a table with a line for each. Fields that are not in the table
+are unknown tagged fields; they are kept and written back. Functions raise the errors of `read` and `write`.
 """
 
 from __future__ import annotations

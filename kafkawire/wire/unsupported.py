@@ -1,4 +1,4 @@
-"""What a message has that one of its versions does not carry."""
+"""The fields with values that one of a message's versions does not carry."""
 
 from __future__ import annotations
 

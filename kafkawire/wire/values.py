@@ -1,4 +1,4 @@
-"""What readers, writers and the interpreter share: the few value types."""
+"""The value types that readers, writers and the interpreter use."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def octets(data: Input) -> Input:
 
 
 def may_change(view: memoryview) -> bool:
-    """Whether what a view shows may change while it is read: another thread may write to its object, or another process
-    to the file that is mapped."""
+    """Whether the bytes of a view may change while they are read: another thread may write to its object, or another
+    process to the file that is mapped."""
     return isinstance(view.obj, mmap) or not memoryview(view.obj).readonly
 
 

@@ -250,7 +250,7 @@ class KeyLogFile:
             *lines, self._rest = (self._rest + data).split(b"\n")
             for line in lines:
                 yield self._next(line)
-            # Of a line that is too long only so much is kept that it is recognized.
+            # A line that is too long is kept only up to the length that identifies it as such.
             self._rest = self._rest[: _MAX_LINE_BYTES + 1]
         if final and self._rest:
             rest, self._rest = self._rest, b""

@@ -236,7 +236,7 @@ class TlsSession:
         return events
 
     def _losses(self, direction: Direction, packet: int, time_ns: int) -> Iterator[LostRecords]:
-        """What was lost before a place."""
+        """The losses before a place."""
         if direction.early:
             yield LostRecords(direction.early, direction.early, "of TLS early data (0-RTT)", packet, time_ns)
         if direction.lost:

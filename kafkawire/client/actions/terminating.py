@@ -47,7 +47,7 @@ TERMINATED, NOTHING_OPEN, NOT_SENT, NOT_ENDED = "terminated", "nothing_open", "n
 NOT_VERIFIED = "not_verified"
 #: How often a transaction is described from the start, if its coordinator moves or does not answer in time.
 _ATTEMPTS = 3
-#: What of a description is the transaction that was shown; its partitions become more while it lasts.
+#: The fields of a description that identify the transaction that was shown; its partitions increase while it lasts.
 _SAME = ("state", "producer_id", "producer_epoch", "start_time_ms")
 
 

@@ -37,7 +37,7 @@ class CurrentWait(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CurrentWaits:
-    """See the module.
+    """The waits of a client at this moment.
 
     Attributes:
         ended: called with each wait when it ends.

@@ -36,7 +36,7 @@ _NAMED = 20
 
 
 class BlockedGroup(msgspec.Struct, frozen=True):
-    """What was found.
+    """The transactions that block a group, and where the group stands.
 
     Attributes:
         behind: the open transactions that the group waits for, or will when it gets there.

@@ -43,7 +43,7 @@ class ClockSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeasuredClocks(msgspec.Struct, frozen=True, kw_only=True):
-    """What two samples show.
+    """The result of comparing two samples.
 
     Attributes:
         skews: by broker; None where its clock was compared, and may be right.

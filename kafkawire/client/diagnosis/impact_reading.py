@@ -135,7 +135,7 @@ def _held(opens: Iterable[rows.Finding]) -> int:
 async def _fetched(
     cluster: Cluster, place: TopicPartition, opens: Sequence[rows.Finding], search: Search, deadline: Deadline
 ) -> HeldLog | None:
-    """What is from the first open transaction on, counted up to the limit of a Fetch."""
+    """The data from the first open transaction on, counted up to the limit of a Fetch."""
     first = opens[0]
     if first.high_watermark is None:
         return None

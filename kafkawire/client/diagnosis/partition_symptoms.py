@@ -47,7 +47,7 @@ _CORRUPT_MESSAGE = 2
 
 
 class PartitionSymptoms(NamedTuple):
-    """What was found.
+    """The symptoms of partitions, and what could not be read.
 
     Attributes:
         gaps: what could not be read, sentences. `scope`: a sentence on what of the logs was not read; None: nothing.
@@ -59,7 +59,7 @@ class PartitionSymptoms(NamedTuple):
 
 
 class _Verified(msgspec.Struct):
-    """What was verified of a log: `[first, following)`, with the damage in it."""
+    """The verified range of a log, `[first, following)`, with the damage in it."""
 
     first: int
     following: int

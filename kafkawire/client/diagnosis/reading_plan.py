@@ -19,7 +19,7 @@ from kafkawire.transactions.formatting import count, duration
 
 
 class ReadingPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read.
+    """The parts of logs that are read.
 
     Attributes:
         data: partitions of topics; those without an open transaction may have nothing to read.

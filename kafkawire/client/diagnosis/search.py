@@ -91,7 +91,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What of a command line decides verdicts beside the cluster, so that another command gives the same ones."""
+        """The options of a command line that affect verdicts, so that a proposed command gives the same ones."""
         given = [*given_limit(self.max_timeout_ms)]
         if self.confirm_after_s > _CONFIRM_AFTER_S:
             given.append(f"--confirm-after {self.confirm_after_s:g}")

@@ -114,7 +114,7 @@ async def _row(
 async def _timestamp(
     cluster: Cluster, place: TopicPartition, offset: int, high: int, deadline: Deadline
 ) -> tuple[int | None, str | None]:
-    """Of the first record from an offset on; and a sentence where it could not be read."""
+    """The timestamp of the first record from an offset on; and a sentence where it could not be read."""
     try:
         leader = await leader_of(cluster, place, deadline)
         async with aclosing(batches(cluster, leader, place, offset, high, deadline, PIECE)) as found:

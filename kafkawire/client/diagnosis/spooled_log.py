@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 class Spooled(msgspec.Struct, kw_only=True):
-    """What was written of a partition.
+    """The part of a partition's log that was written.
 
     Attributes:
         offsets: that it had when reading began.

@@ -42,10 +42,11 @@ _FETCH = 13
 _TOPIC_ID = UUID(int=1)  # `Uuid.METADATA_TOPIC_ID`
 _CONTROLLERS = 2  # the type of endpoint that DescribeCluster is asked for (KIP-919)
 _NOT_LEADER, _FENCED, _NEWER_EPOCH, _NO_SNAPSHOT, _OTHER_TYPE = 6, 74, 75, 98, 114
-_NO_SUCH_TOPIC = (3, 100)  # by name, by id
-#: Of the quorum's leaders; a request with a lower one is invalid (`KafkaRaftClient.handleFetchRequest`).
+_NO_SUCH_TOPIC = (3, 100)  # the errors for a name, and for an id
+#: The lowest epoch of the quorum's leaders; a request with a lower one is invalid
+#: (`KafkaRaftClient.handleFetchRequest`).
 _FIRST_EPOCH = 1
-#: As often the leader is looked for again: elections take a second or two.
+#: How often the leader is looked for again: elections take a second or two.
 _MOST_LEADERS = 10
 _PAUSE_S = 0.5
 _BROKER_HERE = (
@@ -54,7 +55,7 @@ _BROKER_HERE = (
 
 
 class SpooledMetadata(msgspec.Struct, kw_only=True):
-    """What was written.
+    """The part of the metadata log that was written.
 
     Attributes:
         end: the offset after the last that was read. bytes: that were written.

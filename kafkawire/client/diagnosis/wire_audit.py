@@ -45,7 +45,7 @@ _NOT_READ = "the log below the oldest open transaction, or below the time given,
 
 
 class WireAudit(msgspec.Struct, frozen=True, kw_only=True):
-    """What to audit, and how.
+    """The settings of an audit of a live cluster.
 
     Attributes:
         search: the partitions, and how findings are confirmed.
@@ -126,7 +126,7 @@ async def audit(
     facts = Facts(
         paths=(address,),
         brokers=tuple(sorted(metadata.brokers)),
-        partitions=[replace(replica.partition, segments=0) for replica in found],  # what lies below was not wanted
+        partitions=[replace(replica.partition, segments=0) for replica in found],  # older offsets were not wanted
         first_starts={one.partition.place: one.first_start for one in found if one.first_start is not None},
         metadata={address: copied},
         histories={replica.partition.place: replica.ids for replica in found if replica.ids is not None},

@@ -23,7 +23,7 @@ from kafkawire.messages.offset_fetch_request import (
 
 #: Most groups whose offsets are read.
 MOST_GROUPS = 10_000
-_ONE_GROUP, _GROUPS, _LAST_BY_NAME = 7, 8, 9  # versions: until 7 one group, from 10 on topics have ids
+_ONE_GROUP, _GROUPS, _LAST_BY_NAME = 7, 8, 9  # versions: one group up to 7, ids of topics from 10 on
 _ALL_TOPICS = 2
 
 

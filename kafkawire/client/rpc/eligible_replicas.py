@@ -18,7 +18,7 @@ _A_PAGE, _MOST_PAGES = 2_000, 5_000
 
 
 class EligibleReplicas(msgspec.Struct, frozen=True):
-    """Of a partition: broker ids.
+    """The eligible replicas of a partition, as broker ids.
 
     Attributes:
         in_sync: the ISR. eligible: replicas that left it and have all that was committed; None: brokers keep none.
@@ -33,7 +33,8 @@ class EligibleReplicas(msgspec.Struct, frozen=True):
 async def eligible_replicas(
     cluster: Cluster, topics: Iterable[str], deadline: Deadline
 ) -> Results[TopicPartition, EligibleReplicas]:
-    """Of all partitions of topics (Describe on each topic). Raises ClientError; brokers before 3.8 have no request."""
+    """The eligible replicas of all partitions of topics (Describe on each topic). Raises ClientError; brokers before
+    3.8 have no request."""
     names = tuple(TopicRequest(name=topic) for topic in sorted(set(topics)))
     found = Results[TopicPartition, EligibleReplicas]({}, {})
     cursor: Cursor | None = None

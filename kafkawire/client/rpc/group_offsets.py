@@ -20,7 +20,7 @@ from kafkawire.client.results import TopicPartition, by_topic
 from kafkawire.messages import OffsetFetchRequest, OffsetFetchResponse
 from kafkawire.messages.offset_fetch_request import OffsetFetchRequestTopic
 
-_STABLE, _LAST_OF_ONE_GROUP = 7, 7  # versions: "require stable" came, and from 8 on there are many groups
+_STABLE, _LAST_OF_ONE_GROUP = 7, 7  # versions: the first with "require stable", the last with one group
 
 
 class GroupOffsets(msgspec.Struct, frozen=True):

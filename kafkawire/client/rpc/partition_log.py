@@ -124,7 +124,7 @@ async def fetched_at(
 
     async def route(keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
         found: dict[TopicPartition, int | ClientError] = {}
-        if known:  # the one that is given; afterwards the one of now
+        if known:  # first the given leader, afterwards the present one
             found[place] = known.pop(place)
             return found
         found.update(await leaders(cluster, deadline)(keys))

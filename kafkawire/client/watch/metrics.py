@@ -120,7 +120,7 @@ def _measured(
     return found
 
 
-#: Name and help of what is counted of a lag between bounds, and its count.
+#: Name, help and value of each metric of a lag that has a lower and an upper bound.
 _LAGS: tuple[tuple[str, str, Callable[[Lag], LagCount | None]], ...] = (
     (
         "kafkawire_group_lag_records",

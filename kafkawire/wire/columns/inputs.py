@@ -1,4 +1,5 @@
-"""What is given to be decoded -> one buffer, and where each value begins and ends in it; and the version of each."""
+"""The input of column decoding -> one buffer, the beginning and end of each value in it, and the version of each
+value."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ Ints: TypeAlias = NDArray[np.int64]
 #: The version of each value is the int16 in front of it, as in coordinator keys and values.
 PREFIX = "prefix"
 
-#: Begin of a value that is not there, or that no layout can read.
+#: The start of a value that is null, or that no layout can read.
 MISSING = -1
 
 #: Bytes of values that are decoded at once: Arrow's lists and strings count in int32.

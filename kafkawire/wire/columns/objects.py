@@ -1,7 +1,7 @@
-"""Values one by one, through `decode`: its messages as rows, its errors, and text that is no UTF-8.
+"""The decoding of values one by one through `decode`: its messages as rows, its errors, and text that is no UTF-8.
 
-All values without the native engine. Otherwise those that it refuses: it accepts nothing that `decode` refuses, and
-leaves what is rare to this module.
+Without the native engine all values are decoded here. Otherwise only those that the engine refuses: it accepts nothing
+that `decode` refuses, and leaves rare cases to this module.
 """
 
 from __future__ import annotations

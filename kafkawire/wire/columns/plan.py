@@ -1,8 +1,8 @@
 """Plans: a layout and a shape -> what to read, and into which columns.
 
-A plan is all that an engine needs. Its walks describe how to read a value, and which column each step fills; its
-columns, what they hold and which value an absent entry has. From its nodes `build` knows the field of each column.
-Engines execute plans; they do not know messages.
+A plan is all that an engine needs; engines do not know messages. Its walks describe how a value is read and which
+column each step fills. Its columns describe what they hold, and the value of an absent entry. Its nodes give `build`
+the field of each column.
 
 Elements are counted in *spaces*: the values themselves are space 0, and the elements of each list are a space of their
 own. A struct that is no list's element shares the space of what it lies in. Each column belongs to a space, and has an

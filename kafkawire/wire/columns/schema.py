@@ -1,4 +1,4 @@
-"""From a message's `spec` to one Arrow schema for all its versions: the only place where Arrow types are chosen.
+"""A message's `spec` -> one Arrow schema for all its versions. No other module chooses Arrow types.
 
 A `Shape` is the selection of fields; types, plans and constants are all made from it. Columns have the names of the
 Python attributes. Integers keep their width, unsigned ones take the next wider type (Spark has none); uuids are 16
@@ -65,7 +65,7 @@ class FieldShape(NamedTuple):
 class Shape:
     """The selected fields of a struct, in the schema's order, and whether its unknown tags are selected.
 
-    Equal to itself only, which makes it a cheap key of caches.
+    It is equal only to itself, which makes it a cheap key of caches.
     """
 
     fields: tuple[FieldShape, ...]
