@@ -194,7 +194,8 @@ class Partition:
 
     @cached_property
     def topic_id(self) -> UUID | None:
-        """Of `partition.metadata`, in a tier of the directory's name; None where it is not known."""
+        """The topic's id, from `partition.metadata`, in a tier from the directory's name; None where it is not
+        known."""
         if self.state == TIERED:
             return topic_id(self.path)
         data = self.small_file("partition.metadata")

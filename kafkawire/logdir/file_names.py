@@ -1,6 +1,6 @@
-"""What the names of files and directories mean: in a broker's log directory (Kafka's `LogFileUtils`, `UnifiedLog`), and
-in a tier (KIP-405) of `LocalTieredStorage` (`RemoteTopicPartitionDirectory`, `RemoteLogSegmentFileset`) or of Aiven's
-plugin (`ObjectKeyFactory`)."""
+"""The meaning of the names of files and directories, in a broker's log directory (Kafka's `LogFileUtils`,
+`UnifiedLog`), and in a tier (KIP-405) of `LocalTieredStorage` (`RemoteTopicPartitionDirectory`,
+`RemoteLogSegmentFileset`) or of Aiven's plugin (`ObjectKeyFactory`)."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Links:
         return True
 
     def folders(self, folders: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
-        """Those of a folder's folders to go on with."""
+        """The folders in a folder that are listed, too."""
         return [entry for entry in folders if not entry.is_symlink() or self.follows(entry.path)]
 
 

@@ -27,7 +27,7 @@ _READERS: dict[str, Callable[[Source], Iterator[FileEntry | Damage]]] = {
     "index": offset_index,
     "timeindex": time_index,
 }
-#: How often over a log may be read for its index.
+#: How many times over a log may be read for its index.
 _MOST_READS = 4
 MISMATCH = "index_mismatch"
 

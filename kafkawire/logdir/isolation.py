@@ -159,7 +159,7 @@ class OutcomesByFile:
         return self._last[1]
 
     def _whole(self, partition: Partition) -> Partition:
-        """With all files of the partition's directories, where single ones were given."""
+        """The partition with all files of its directories, also where single files were given."""
         folders = (partition, *partition.copies)
         files = [file for one in folders for file in one.files]
         if not any(file.path in self.named for file in files):

@@ -1,4 +1,4 @@
-"""What batches are for transactions: the data of one, or the marker that ends it."""
+"""The role of batches in transactions: data, or a marker that ends one."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self.selection, name_at=at)
 
     def messages_of(self, topic: str | None) -> str | RecordMessages | None:
-        """As what the records of a topic are decoded: the messages that are given for it, or those of an internal
+        """The messages that the records of a topic are decoded as: those that are given for it, or those of an internal
         topic, by its name, or MirrorMaker's; None: by the topic's own name."""
         return self.messages.get(topic or "") or self.decode_as or mirror_messages(topic)
 

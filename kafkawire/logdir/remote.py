@@ -76,7 +76,7 @@ class RemoteFile(LogFile, frozen=True):
 
     @property
     def stamp(self) -> Stamp | None:
-        """Of the listing: to ask for the time of a file costs as much as to read it."""
+        """The time and size in the listing: to ask for the time of a file costs as much as to read it."""
         return (0, self.listed, self.written) if self.listed is not None and self.written else None
 
     @property

@@ -322,7 +322,7 @@ def leaves_lineage(epochs: Sequence[EpochLine], lineage: Sequence[EpochLine], ba
 
 
 def copied_epochs(file: LogFile) -> list[EpochLine]:
-    """Of the checkpoint that was copied with the segment; empty where it cannot be read."""
+    """The leader epochs in the checkpoint that was copied with the segment; empty where it cannot be read."""
     return epoch_lines(content_of(file.beside("leader_epoch_checkpoint")))
 
 

@@ -166,8 +166,8 @@ def check_topic(replicas: LeadingReplicas, subject: rows.Subject) -> None:
 
 
 def _with_damage(found: rows.Audit, replicas: LeadingReplicas, places: Iterable[Place]) -> rows.Audit:
-    """With what is damaged of the records of some partitions: consumers stop there. An audit reads the headers of most
-    batches, and compares no checksums of these."""
+    """An audit with the damage in the records of some partitions added: consumers stop there. An audit reads the
+    headers of most batches, and compares no checksums of these."""
     known = {(one.file, one.position) for one in found.damage}
     more: list[rows.DamageRow] = []
     for place in sorted(places):

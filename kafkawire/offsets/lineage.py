@@ -1,4 +1,4 @@
-"""What other copies of a partition show of a log: offsets that an unclean leader election dropped."""
+"""Offsets of a log that an unclean leader election dropped, as other copies of the partition show them."""
 
 from __future__ import annotations
 

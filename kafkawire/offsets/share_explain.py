@@ -108,7 +108,7 @@ class ShareExplained:
         yield from fate_runs(self._holds(end), runs, self.known(), history.skipped, letters)
 
     def rows(self, most: int | None) -> Iterator[Row]:
-        """As `explain_shares`."""
+        """The rows of `explain_shares` for this partition."""
         summary = ShareSummary(most or 1, self.source.key.group, self.origin)
         if most is None:
             yield self.row()
@@ -214,7 +214,8 @@ def _covers(row: Row, offset: int) -> bool:
 
 
 def told(step: Step, offset: int) -> tuple[str | None, tuple[int, int] | None]:
-    """What a record says of an offset: a sentence, and its state and delivery count; None where it says nothing."""
+    """The statement of a record about an offset: a sentence, and its state and delivery count; None where it says
+    nothing."""
     before, after = step.before, step.after
     if after is None:
         return "the group's state in this partition is deleted", None

@@ -124,7 +124,7 @@ def _control(batch: Batch) -> tuple[int, int]:
 
 
 def _left(found: Batches, at: Int64, segment: str) -> tuple[Int64, Int64, list[tuple[int, Why]]]:
-    """Of batches that compaction took records from, the offsets that are left, the batch of each, and the batches whose
+    """The offsets that compaction has left in batches with removed records, the batch of each, and the batches whose
     records cannot be read."""
     chosen = np.zeros(len(found), bool)
     chosen[at] = True

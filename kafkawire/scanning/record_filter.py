@@ -58,7 +58,7 @@ class RecordFilter(msgspec.Struct, frozen=True, kw_only=True):
         transaction: str | Iterable[str] | None,
         control: bool,
     ) -> RecordFilter:
-        """From the arguments of `scan`.
+        """The filter that the arguments of `scan` state.
 
         Raises:
             TypeError, ValueError: an argument selects nothing, or is of another form.

@@ -32,7 +32,7 @@ class RecordOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     show_secrets: bool = False
 
     def narrowed(self, bounds: Any) -> RecordOptions:
-        """Without the records that bounds exclude.
+        """The options without the records that bounds exclude.
 
         Args:
             bounds: a `scanning.polars_source.Bounds`.

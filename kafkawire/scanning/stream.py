@@ -44,13 +44,13 @@ class ScanSource(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the batches."""
+        """The schema of the batches."""
 
     def batches(self, problems: Problems) -> Iterator[pa.RecordBatch]:
         """The rows, read anew. What cannot be read is added to the problems."""
 
     def narrowed(self, columns: list[str], bounds: Any) -> ScanSource:
-        """The same with fewer columns, and without rows that the bounds exclude.
+        """The source with fewer columns, and without rows that the bounds exclude.
 
         Args:
             columns: in their order. bounds: a `scanning.polars_source.Bounds`.

@@ -1,4 +1,4 @@
-"""Which PySpark there is: older ones do not have all that `kafkawire.spark` needs, and neither has the client alone."""
+"""The installed PySpark, and whether `kafkawire.spark` can use it: older versions and the client alone lack a part."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Apis:
         self.versions = self._offered()
 
     def on(self, kind: type[Message], handler: Own, *, node: int | None = None, times: int | None = None) -> None:
-        """As `MockBroker.on`."""
+        """Adds a handler of a test, see `MockBroker.on`."""
         if times is not None and times < 1:
             raise ValueError(f"times={times}: a number of requests, at least 1, or None for all of them")
         if self.registry.rpc(key_of(kind), "request") is not kind:
@@ -84,7 +84,7 @@ class Apis:
         self.versions = self._offered()
 
     def change(self, kind: type[Message], change: Change) -> None:
-        """As `MockBroker.change`."""
+        """Adds a change of the broker's own responses, see `MockBroker.change`."""
         if key_of(kind) not in self._handlers:
             raise ValueError(f"the broker has no answer of its own to {kind.spec.name}; use `on`")
         self._changes[key_of(kind)] = change

@@ -65,7 +65,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, value: TransactionLogValue) -> TransactionMetadata:
-        """As a coordinator loads it from its log."""
+        """The state that a coordinator loads from a record of its log."""
         return cls(
             producer_id=value.producer_id,
             previous_producer_id=value.previous_producer_id,
@@ -80,7 +80,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def record(self) -> TransactionLogValue:
-        """As a coordinator writes it (`TransactionLog.valueToBytes`), topics and partitions in order."""
+        """The record that a coordinator writes (`TransactionLog.valueToBytes`), topics and partitions in order."""
         return TransactionLogValue(
             producer_id=self.producer_id,
             previous_producer_id=self.previous_producer_id,
@@ -320,7 +320,8 @@ def _prepare(
 
 
 def complete(before: TransactionMetadata, *, now: int) -> TransactionMetadata:
-    """All markers are written. Where the epochs were used up, the id goes on with its next producer id at epoch 0."""
+    """The state once all markers are written. Where the epochs were used up, the id goes on with its next producer id
+    at epoch 0."""
     assert before.state in PREPARED, before.state
     rotates = raises_epoch(before.version) and before.next_producer_id != -1
     return replace(

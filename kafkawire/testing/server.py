@@ -93,7 +93,7 @@ class Server:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def stop_soon(self) -> None:
-        """As `stop`, without waiting for the connections."""
+        """Closes the listener and all connections, without waiting for these."""
         if self._server is not None:
             self._server.close()
             self._server = None

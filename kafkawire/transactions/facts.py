@@ -136,7 +136,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """That a producer id belongs to a transactional id, and the newest record of that id.
+    """The owner of a producer id: a transactional id, with the newest record of that id.
 
     Attributes:
         current: a record names it as the id's producer id, not only as the one before or after it.
@@ -148,8 +148,8 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProducerIdUse(msgspec.Struct, frozen=True):
-    """That a transactional id has had a producer id as its own, first in the record at `offset`, written at `timestamp`
-    (the broker's clock)."""
+    """The first use of a producer id by a transactional id as its own: in the record at `offset`, written at
+    `timestamp` (the broker's clock)."""
 
     place: Place
     producer_id: int
@@ -323,7 +323,7 @@ class AssignedProducerIds(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     newest: int | None = None
 
     def first_free(self, time: int) -> int | None:
-        """From which producer id on none was handed out at that time (epoch milliseconds), though perhaps later.
+        """The first producer id that was not handed out at that time (epoch milliseconds); it may have been later.
 
         Before the first block it is what that block leaves free: blocks ascend. None where the copy does not show it,
         because it is older, or has no block and no checkpoint.

@@ -1,4 +1,4 @@
-"""Was each record delivered exactly once? What brokers answered (captures), joined with what they hold (logs).
+"""The witness: whether each record was delivered exactly once, by brokers' answers (captures) joined with their logs.
 
 ```python
 witness = Witness(logdir.open("kafka-logs/"))

@@ -31,7 +31,7 @@ class CopyNote(NamedTuple):
 
     @classmethod
     def of(cls, replica: Replica) -> CopyNote:
-        """Of a replica whose offsets were walked over."""
+        """The note on a replica whose offsets were walked over."""
         damage = (*replica.damage, *replica.support_damage)
         return cls(replica.partition.path, segments_of(replica), damage, replica.old_batches)
 

@@ -78,7 +78,7 @@ def by_offsets(one: CopyOfPartition, other: CopyOfPartition) -> Int8:
 
 
 def _least_known(first: Int8, last: Int8) -> Int8:
-    """Of the statuses of a batch's first and last offset the one that counts: other data at the first shows that the
+    """The status that counts, of those of a batch's first and last offset: other data at the first shows that the
     batch is not there; it is gone, or after the end, where its first offset is; what cannot be read shows nothing."""
     return np.where(_BY_STATUS[last] == UNREADABLE, last, first).astype(np.int8)
 

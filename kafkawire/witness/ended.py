@@ -87,13 +87,13 @@ class EndedTransactions:
         self._chunks.append(answers)
 
     def rows(self) -> npt.NDArray[np.void]:
-        """All of them (`ENDED`), in the order of the captures."""
+        """All answers (`ENDED`), in the order of the captures."""
         self._pack()
         self._chunks = [np.concatenate([np.empty(0, ENDED), *self._chunks])]
         return self._chunks[0]
 
     def answers(self) -> PackedRows:
-        """All of them (`ENDED`), by key, those of one key in the order of the captures."""
+        """All answers (`ENDED`), by key, those of one key in the order of the captures."""
         found = self.rows()
         return PackedRows.of(found[np.argsort(found["key"], kind="stable")])
 

@@ -33,8 +33,8 @@ _NEVER = np.iinfo(np.int64).max
 
 
 class Deliveries(NamedTuple):
-    """Of each commit: `seen` by the codes of this module; `batch`: the row in the copy's batches of the first one that
-    was not given; -1: none."""
+    """The judgement of each commit: `seen` by the codes of this module; `batch`: the row in the copy's batches of the
+    first one that was not given; -1: none."""
 
     seen: Int8
     batch: Int64

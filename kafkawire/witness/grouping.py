@@ -71,7 +71,7 @@ def among(values: UInt64, wanted: UInt64) -> Bools:
 
 
 def _joined(sent: PackedRows, chosen: Int64, with_content: UInt64, single: dict[str, Array]) -> dict[str, Array]:
-    """Those of the chosen rows that are one batch, as one.
+    """The chosen rows with those of one batch joined.
 
     Args:
         with_content: of all rows. single: the columns of all rows, each a batch of its own.

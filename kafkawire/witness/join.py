@@ -202,7 +202,8 @@ def _by_key(
 def _repeated(
     rows: PackedRows, held: PackedRows, members: list[int], copies: list[int], at: Int64, second: Int64
 ) -> None:
-    """Several copies of one producer id, epoch and sequence. The same records twice are a batch that is held twice."""
+    """Judges several copies of one producer id, epoch and sequence. The same records twice are a batch that is held
+    twice."""
     for one in members:
         same = [copy for copy in copies if held["content"][copy] == rows["content"][one]]
         if at[one] < 0:
@@ -213,9 +214,9 @@ def _repeated(
 
 
 def _shared(batches: PackedRows, members: list[int], copies: list[int], at: Int64, second: Int64) -> list[int]:
-    """Several copies of the same records, or several batches of them, without idempotence. Copies at the offsets that
-    were acknowledged are taken; others are of those that were not acknowledged, and second ones of what was sent again.
-    Returns the batches of which that cannot be decided."""
+    """Judges several copies of the same records, or several batches of them, without idempotence. Copies at the offsets
+    that were acknowledged are taken; others are of those that were not acknowledged, and second ones of what was sent
+    again. Returns the batches of which that cannot be decided."""
     taken = {int(at[one]) for one in members if at[one] >= 0}
     free = [one for one in copies if one not in taken]
     acked = [one for one in members if at[one] < 0 and batches["response"][one] == fates.ACKED]

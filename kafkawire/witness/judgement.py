@@ -97,7 +97,7 @@ class Judgement:
 
     @property
     def first_sendings(self) -> PackedRows:
-        """Of each batch the first sending: `SENT`."""
+        """The first sending of each batch: `SENT`."""
         return self._rows
 
     @property

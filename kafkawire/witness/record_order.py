@@ -159,8 +159,8 @@ def by_order(one: OrderedRecords, other: OrderedRecords) -> tuple[Int8, Int8]:
 
 
 def _compacted(kinds: Int8, mine: OrderedRecords, theirs: OrderedRecords, at: Int64, partner: Int64) -> Int8:
-    """Those that are lost of which compaction of the other copy explains it: the cleaner has come across, and a later
-    record of the key is there. Without a later one it may have been a tombstone, which is removed in time.
+    """The lost records whose absence is explained by compaction of the other copy: the cleaner has come across, and a
+    later record of the key is there. Without a later one it may have been a tombstone, which is removed in time.
 
     Args:
         at: the records that have a partner, in order. partner: their places in the other copy.

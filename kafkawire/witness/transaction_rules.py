@@ -240,7 +240,7 @@ class _Batches:
         self.state, self.base = state[number], base[number]
 
     def newest_packets(self) -> dict[int, int]:
-        """Of each capture the last packet with a request whose batch the copy holds."""
+        """The last packet of each capture with a request whose batch the copy holds."""
         rows, held = self._rows, self._state >= 0
         files, packets = rows["file"][held], rows["packet"][held]
         return {file: int(packets[files == file].max()) for file in np.unique(files).tolist()}
@@ -251,7 +251,7 @@ def _shown(promise: _Promise, one: _Batches, broken: Bools, answer: Int64, marke
 
 
 def _markers_around(markers: PackedRows, one: _Batches) -> tuple[Int64, Int64]:
-    """Of each batch the last marker of its producer id before it, and the first one after it; -1: there is none."""
+    """The last marker of its producer id before each batch, and the first one after it; -1: there is none."""
     order = np.lexsort((markers["base"], markers["producer_id"]))
     ids, bases = markers["producer_id"][order], markers["base"][order]
     before, after = np.full((2, len(one.number)), -1, np.int64)

@@ -166,8 +166,8 @@ def _read(rows: Iterator[dict[str, Any]], of_task: CopyComparison) -> Iterator[p
 
 
 def _ranges(found: DataFrame) -> DataFrame:
-    """Of each range whether the digests of both copies are the same, how many batches it has in a copy, and its last
-    offset in both."""
+    """A row for each range: whether the digests of both copies are the same, how many batches it has in a copy, and its
+    last offset in both."""
     alike = " AND ".join(f"min({name}) = max({name})" for name in ("first", "last", "batches", "digest"))
     return (
         found.where("number IS NOT NULL")

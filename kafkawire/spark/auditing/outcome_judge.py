@@ -168,7 +168,8 @@ class JudgedWith(NamedTuple):
 
 
 def judged_with(cluster: ClusterFacts) -> JudgedWith:
-    """Of a cluster, whose ended transactions, decisions and uses of producer ids are with the workers."""
+    """The facts with which workers judge the transactions of a cluster; its ended transactions, decisions and uses of
+    producer ids are with the workers."""
     default, by_place = decided_until(cluster)
     known = {place: (number, time) for number, (place, time) in enumerate(by_place.items())}
     partitions = cluster.resolved.transaction_state_partitions

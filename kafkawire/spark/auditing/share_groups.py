@@ -57,7 +57,7 @@ class StatePartition(NamedTuple):
 
 
 def state_partitions(places: Collection[Place], ids: dict[str, str]) -> list[StatePartition]:
-    """Those among the places of replicas. `ids`: of clusters, by log directory."""
+    """The partitions of `__share_group_state` among the places of replicas. `ids`: of clusters, by log directory."""
     several = len({*ids.values()}) > 1
     return sorted(
         {

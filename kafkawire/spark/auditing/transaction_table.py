@@ -151,7 +151,8 @@ def _projected(batches: Iterable[pa.RecordBatch], clusters: dict[str, str | None
 
 
 def _owner_values(owners: list[tuple[Any, Owner]]) -> tuple[Any, ...]:
-    """Of the owner that counts: of several replicas' the one that reaches furthest, of several ids the newest."""
+    """The values of the owner that counts: among replicas, that of the one that reaches furthest; among ids, the
+    newest."""
     by_partition: dict[int, tuple[Any, Owner]] = {}
     for one in owners:
         number = one[1].newest.place.partition

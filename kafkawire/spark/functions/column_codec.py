@@ -119,9 +119,9 @@ def spark_schema(spec: MessageSpec, *, errors: bool = False) -> types.StructType
 
 
 def commented(type_: types.StructType, spec: StructSpec) -> types.StructType:
-    """That type with the meaning of each field as its comment, which tables keep.
+    """The type of `spark_schema` with the meaning of each field as its comment, which tables keep.
 
-    Values become one of it by a cast: Spark compares what a function returns with its type, comments included.
+    Values get this type by a cast: Spark compares the result of a function with its declared type, comments included.
     """
     stated = {field.attribute: field for field in spec.fields}
     fields = []

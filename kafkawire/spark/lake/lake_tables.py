@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PROPERTY = "kafkawire.progress"
-#: So many commits of a Delta table are looked at, until one has progress; None: all.
+#: The numbers of commits of a Delta table that are searched, in turn, until one has progress; None: all.
 _HISTORY = (20, 1000, None)
 
 
@@ -52,7 +52,7 @@ class Progress(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str | None) -> Progress | None:
-        """From the metadata of a commit; None where it is another's.
+        """The progress in the metadata of a commit; None where the commit has none, as one of another program.
 
         Raises:
             SparkError: it is no progress that this version knows. Without it all would be appended once more.

@@ -18,7 +18,7 @@ from kafkawire.logdir.file_names import TIERED
 from kafkawire.logdir.tiers import epoch_lines
 
 T = TypeVar("T")
-#: So many files of a store are read at a time.
+#: The number of files of a store that are read at a time.
 _AT_ONCE = 32
 #: The option `replicas`.
 REPLICAS = ("one", "all")

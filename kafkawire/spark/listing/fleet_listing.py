@@ -47,13 +47,13 @@ SIZE = "size"
 #: Those that the driver takes.
 OF_DRIVER = f"kind IN ('{BROKER}', '{METADATA}', '{UNREADABLE}', '{SIZE}')"
 
-#: As many folders are enough for the workers: the driver lists no more.
+#: The number of folders that is enough for the workers: the driver lists no more.
 _FOLDERS = 256
 _LISTS_A_TASK = 32
-#: So many keys, as three of its partitions let expect, a log directory in a store may have to be listed by one task:
-#: 100 requests.
+#: The most keys of a log directory in a store that one task lists, estimated from three of its partitions: 100
+#: requests.
 _KEYS_A_LIST, _KEYS_TOGETHER = 1000, 100_000
-#: So many folders of a store are listed at a time.
+#: The number of folders of a store that are listed at a time.
 _AT_ONCE = 32
 _ROWS = 64
 
@@ -116,7 +116,7 @@ class FoundBroker(NamedTuple):
         return self.content.node_id
 
     def with_part(self, other: FoundBroker) -> FoundBroker:
-        """With what another task has listed of it."""
+        """This directory, joined with what another task has listed of it."""
         held = dict(self.content.held)
         for name, states in other.content.held.items():
             held[name] = held.get(name, frozenset()) | states
@@ -309,8 +309,8 @@ class _Seen:
         self._held[name] = self._held.get(name, frozenset()) | {state_of(partition)}
 
     def found(self) -> FoundBroker:
-        """Of the broker's small files only what one task reads: the one that lists their folder. Where none does, each
-        reads what identifies the directory."""
+        """The log directory as this task has listed it. One task reads the broker's small files: the one that lists
+        their folder. Where none does, each task reads those that identify the directory."""
         broker = self.broker
         if self.is_below and not self.is_listed:
             content = DirectoryContent(root=broker.root, whole=False, held=self._held)
@@ -423,7 +423,8 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 
 class Size(NamedTuple):
-    """Of a listing: how many replicas and folders of partitions in tiers there are; bytes and number of segments."""
+    """The size of a listing: how many replicas and folders of partitions in tiers there are; bytes and number of
+    segments."""
 
     replicas: int
     tiers: int

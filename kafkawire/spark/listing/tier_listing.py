@@ -115,7 +115,7 @@ def _replicas(rows: Sequence[dict[str, Any]], keys: tuple[str, ...]) -> list[dic
 
 
 def _events(rows: Sequence[dict[str, Any]]) -> TierEvents:
-    """Of each partition of the metadata the longest copy."""
+    """The longest copy of each partition of the metadata."""
     copies: dict[int, tuple[int, TierEvents]] = {}
     for row in sorted(rows, key=itemgetter("sort")):
         number, size, events = received(row["payload"])
@@ -128,7 +128,7 @@ def _events(rows: Sequence[dict[str, Any]]) -> TierEvents:
 
 
 def once(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of the rows of each folder one, as `replica_files.replicas` chooses: of a link to it, or else the first."""
+    """One row for each folder, chosen as `replica_files.replicas` does: that of a link to it, or else the first."""
     found: dict[bytes, dict[str, Any]] = {}
     for row in rows:
         before = found.setdefault(row["real"], row)

@@ -152,7 +152,7 @@ def _interrupted(error: BaseException | None) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the traces that py4j (in the root logger) and PySpark write when Java ends or Ctrl-C comes."""
+    """Suppresses the traces that py4j (in the root logger) and PySpark write when Java ends or Ctrl-C comes."""
     AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
 
     def not_py4j(record: logging.LogRecord) -> bool:

@@ -48,7 +48,7 @@ class TaskLimits(NamedTuple):
 
     @classmethod
     def of(cls, spark: SparkSession) -> TaskLimits:
-        """As a session has them.
+        """The limits that a session has set.
 
         Raises:
             ValueError: a setting that is no positive number.
@@ -126,7 +126,7 @@ def by_batches(
 
 
 def by_task(frame: DataFrame, read: Callable[[Rows], Iterable[pa.RecordBatch]], schema: StructType | str) -> DataFrame:
-    """As `by_batches`, of rows.
+    """A table that tasks compute from rows, in the folder that relative paths count from.
 
     Args:
         frame: the rows that tasks get. `read`: yields the batches for those of a task; their schema is `schema`.

@@ -1,1 +1,1 @@
-"""What the data sources are made of: options, readers of tasks, positions of streams."""
+"""The parts of the data sources: options, readers of tasks, positions of streams."""

@@ -54,7 +54,7 @@ class SegmentPart(NamedTuple):
 
 
 Piece = Batches | Batch | Damage
-#: So often a file may change while it is looked for.
+#: How many times a file may change while it is looked for.
 _MOST_TRIES = 5
 
 

@@ -161,7 +161,8 @@ def _former(offset: Mapping[str, Any]) -> dict[str, _FormerPosition]:
 def _converted(
     former: Mapping[str, _FormerPosition], logs: list[CopiedLog], points: LogPoints
 ) -> dict[LogId, Position]:
-    """Of several replicas of a log, each of which had been read, the position that is furthest counts."""
+    """The positions of logs, from those of replicas. Where several replicas of a log had been read, the furthest
+    position counts."""
     found: dict[LogId, Position] = {}
     for log in logs:
         for replica in log.replicas:

@@ -62,7 +62,7 @@ from kafkawire.spark.sources.stream_transactions import StreamTransactions, of_u
 
 T = TypeVar("T")
 Offset = dict[str, Any]
-#: So often files are listed again where some are gone.
+#: How many times files are listed again where some are gone.
 _MOST_TRIES = 5
 #: The path and the stamp of a replica's last segment, and the offset that limits what is read.
 _Seen = tuple[str, Stamp | None, int | None]
@@ -243,7 +243,7 @@ class SegmentStream(LimitedStream):
         return self.reader.view(known[3])
 
     def _warn(self, text: str, key: str = "") -> None:
-        """Of something that a stream waits for, once."""
+        """Warns of something that a stream waits for, once."""
         if (key or text) not in self._warned:
             self._warned.add(key or text)
             warnings.warn(text, RuntimeWarning)
@@ -251,7 +251,7 @@ class SegmentStream(LimitedStream):
     def _admitted(
         self, before: Mapping[LogId, Position], available: Mapping[LogId, Position], option: str, limit: int
     ) -> dict[LogId, Position]:
-        """As much of what is available as the limit permits: of each log its share, of one of them a batch."""
+        """The available offsets up to the limit: a share of each log, and at least one batch of one log."""
         chosen = dict(available)
         pending: list[tuple[int, LogId, list[SegmentRange]]] = []
         for id, end in available.items():

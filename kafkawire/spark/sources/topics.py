@@ -56,7 +56,7 @@ def stream_topic(
     *,
     allow_empty: bool = False,
 ) -> DataFrame:
-    """As `read_topic`, but a stream; by default from the topic's beginning on.
+    """A topic as a stream, in the columns of `read_topic`; by default from the topic's beginning on.
 
     Args:
         bootstrap_servers, topic, options, allow_empty: see `read_topic`.

@@ -89,7 +89,7 @@ class ConsumerGroup(GroupOffsets):
 
     @property
     def state(self) -> str:
-        """Of Kafka's `ConsumerGroupState`."""
+        """The name of the state, as in Kafka's `ConsumerGroupState`."""
         if not self.members:
             return "Empty"
         if self.epoch > self.assignment_epoch:
@@ -210,7 +210,8 @@ Assignor = Callable[[Subscriptions, Topics, Mapping[str, Places]], dict[str, set
 def _uniform(
     members: Mapping[str, frozenset[str]], topics: Topics, before: Mapping[str, Places]
 ) -> dict[str, set[Place]]:
-    """The same number for all members that subscribe to the same topics; what a member has stays with it if it can."""
+    """Assigns as many partitions to each of the members that subscribe to the same topics; a member keeps what it has
+    if it can."""
     total, extra = divmod(sum(count for _, count in topics.values()), max(1, len(members)))
     ids = {topic_id: (name, count) for name, (topic_id, count) in topics.items()}
     targets: dict[str, set[Place]] = {}
@@ -235,7 +236,7 @@ def _uniform(
 def _range(
     members: Mapping[str, frozenset[str]], topics: Topics, before: Mapping[str, Places]
 ) -> dict[str, set[Place]]:
-    """Of each topic a run of partitions for each of its members, in order of their ids."""
+    """Assigns a run of partitions of each topic to each of its members, in order of their ids."""
     targets: dict[str, set[Place]] = {member_id: set() for member_id in members}
     for name, (topic_id, count) in topics.items():
         listed = sorted(member_id for member_id in members if name in members[member_id])

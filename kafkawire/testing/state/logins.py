@@ -29,7 +29,7 @@ _PLAIN, _OAUTHBEARER = "PLAIN", "OAUTHBEARER"
 _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _ITERATIONS = 4096
 _REASON = "Authentication failed"
-#: What SCRAM's server answers with for a name that is not known, so that it takes the same steps.
+#: The user whose secrets SCRAM uses for an unknown name, so that the server takes the same steps.
 _UNKNOWN = "\0unknown"
 
 

@@ -117,7 +117,7 @@ class Transactions:
         return self._next_producer_id
 
     def _version_of(self, raises: bool) -> int:
-        """Of a transaction: that of the cluster where the request is one of version 2, else 0."""
+        """The version of a transaction: that of the cluster where the request is one of version 2, else 0."""
         return self._version if raises and self._version >= 2 else 0
 
     def _take(self, call: Call, name: str, step: Transition) -> int:

@@ -1,4 +1,5 @@
-"""From facts to the audit's answer: which replica counts, the time of the audit, a verdict for every open transaction.
+"""`conclude`: facts -> the audit's answer, with the replica that counts, the time of the audit, and a verdict for every
+open transaction.
 
 Facts of all engines are judged here, so that all engines give the same answer.
 """
@@ -166,14 +167,14 @@ def _reach(cluster: ClusterFacts, coverage: rows.Coverage) -> rows.Premise:
 
 
 def finding_order(finding: rows.Finding) -> tuple[int, str, int, int, int]:
-    """The most important first."""
+    """The key by which findings are sorted: the most important first."""
     label = finding.reason if finding.verdict == "not_hanging" else finding.verdict
     start = -1 if finding.start_offset is None else finding.start_offset
     return _ORDER.index(label), finding.topic, finding.partition, start, finding.producer_id
 
 
 def damage_order(damage: rows.DamageRow) -> tuple[str, int]:
-    """By file and position."""
+    """The key by which damage is sorted: file and position."""
     return damage.file or "", damage.position or 0
 
 

@@ -16,7 +16,7 @@ WIDTH, LINES = 80, 8
 _LABEL = 8
 _INDENT = "   "
 _GROUPS = 3
-#: What is left out where a long command leaves no room.
+#: The parts of a block that are left out where a long command leaves no room.
 _SPARED = ("on", "filled", "cleaner")
 
 

@@ -1,7 +1,7 @@
-"""Words that people paste: a line of a client's or a broker's log -> what it means, whom it is about, what to run.
+"""Known lines of clients' and brokers' logs: a line -> its meaning, the subject that it is about, and commands to run.
 
-A table: each word with the patterns by which it is recognised. What is in the line of a group, an id, a producer or a
-partition becomes the subject of `kafkawire why`.
+A table has each known word with the patterns by which it is recognised. A group, an id, a producer or a partition that
+the line names becomes the subject of `kafkawire why`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafkawire.rows import Subject
 from kafkawire.rows.base import Row
 from kafkawire.transactions.commands import quoted
 
-#: What stands in a command where the line does not say it.
+#: The placeholders in a command for what the line does not name.
 GROUP, ID, TOPIC, PARTITION, PATH = "GROUP", "ID", "TOPIC", "0", "LOG_DIR"
 
 
@@ -177,7 +177,7 @@ class Pasted(Row, frozen=True, kw_only=True):
 
     Attributes:
         word: the heading in docs/why.md. `means`: sentences.
-        subject: whom the line is about, as far as it says so.
+        subject: what the line is about, as far as it says so.
         found: what else follows from the numbers in the line, a sentence each.
         commands: what to run; words in capitals are to be replaced.
     """

@@ -51,7 +51,7 @@ class JoinedDecisions:
         self._groups: list[Groups] = []
 
     def group(self, number: int, count: int) -> GroupDecisions:
-        """Those about data of one group of producer ids (`endings.Groups`)."""
+        """The decisions about data of one group of producer ids (`endings.Groups`)."""
         if not self._groups and count > 1:
             self._groups = [Groups(one.rows["producer_id"], count) for one in self._decided]
         columns: dict[str, list[npt.NDArray[np.generic]]] = {name: [] for name in GroupDecisions._fields[:-1]}
@@ -68,7 +68,7 @@ class JoinedDecisions:
         return GroupDecisions(**joined, lists=self._lists)
 
     def objects(self, producer_ids: Int64) -> dict[int, list[Decision]]:
-        """Those about data of some producer ids, by these."""
+        """The decisions about data of some producer ids, as objects by producer id."""
         found: dict[int, list[Decision]] = {}
         sought = distinct(producer_ids)
         for one in self._decided if len(sought) else ():

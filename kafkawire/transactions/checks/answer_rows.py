@@ -59,7 +59,7 @@ def violations(answers: Iterable[Placed]) -> list[rows.Violation]:
 
 
 def capped(placed: Placed, most: int = MAX_KEPT) -> Placed:
-    """With the first breaches, at most that many."""
+    """The answer with its first breaches only, at most `most`."""
     answer = placed.answer
     return replace(placed, answer=replace(answer, breaches=tuple(sorted(answer.breaches, key=breach_order)[:most])))
 

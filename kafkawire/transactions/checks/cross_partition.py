@@ -185,7 +185,7 @@ def _shown_until(cluster: ClusterFacts, place: Place) -> int | None:
 
 
 def _blocks(metadata: Iterable[ClusterMetadata]) -> Iterator[Placed]:
-    """Of all copies: a record that a checkpoint has replaced in one may still be in another."""
+    """The blocks of all copies: a record that a checkpoint has replaced in one may still be in another."""
     copies = sorted(metadata, key=lambda copy: (copy.newest or 0, copy.place), reverse=True)
     found: dict[int, tuple[ProducerIdsBlock, ClusterMetadata]] = {}
     for copy in copies:

@@ -196,7 +196,7 @@ def _read(partition: Partition, start: int, end: int, kept_from: int) -> _Replic
 
 
 def _within(batches: _ReplicaBatches, start: int, end: int) -> _ReplicaBatches:
-    """Those that lie whole in the range of offsets."""
+    """The batches that lie whole in the range of offsets."""
     _, first = np.unique(batches.base, return_index=True)  # offsets go back in a damaged log
     batches = batches.where(first)
     return batches.where((batches.base >= start) & (batches.last < end))

@@ -111,7 +111,7 @@ class PartitionChecks:
 
     @property
     def damage(self) -> list[rows.DamageRow]:
-        """Of snapshots and of transaction indexes."""
+        """The damage of snapshots and of transaction indexes."""
         return [*self._snapshots.damage, *self._index.damage]
 
     def answers(self) -> list[Answer]:

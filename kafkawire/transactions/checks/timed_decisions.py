@@ -35,8 +35,8 @@ def epochs(decision: Decision) -> list[int]:
 
 
 def begins(decision: Decision) -> float:
-    """From which time on (epoch milliseconds) a marker can be of a decision. From version 2 on no other transaction has
-    the epoch of one: its time is not needed."""
+    """The time from which on (epoch milliseconds) a marker can be of a decision. From version 2 on no other transaction
+    has the epoch of one: its time is not needed."""
     return -math.inf if raises_epoch(decision.version) else decision.since - CLOCK_SKEW_MS
 
 
@@ -93,7 +93,7 @@ class Decisions:
                 self._by_partition[partition].add(decision)
 
     def candidates(self, ending: Ending) -> Candidates:
-        """Those that a marker can be of."""
+        """The decisions that a marker can be of."""
         partition = ending.place.topic, ending.place.partition
         found = self._by_partition.get(partition)
         if found is None:
@@ -206,7 +206,8 @@ class Candidates:
         return found[0] if len(found) == 1 else None
 
     def _about(self, ending: Ending) -> tuple[int, int]:
-        """From where and up to where timed decisions can have been made at the time of a marker."""
+        """The first of the timed decisions that can have been made at the time of a marker, and the one after the
+        last."""
         return max(self._start, bisect_left(self._until, ending.timestamp)), bisect_right(self._since, ending.timestamp)
 
     @property

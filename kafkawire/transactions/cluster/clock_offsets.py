@@ -1,4 +1,4 @@
-"""By how much the clocks of brokers differ, measured by transactions that have ended.
+"""Differences between the clocks of brokers, measured by transactions that have ended.
 
 A coordinator appends a Prepare record, then the leader of each partition its marker, and after the last of these the
 coordinator a Complete record. So the leader's clock minus the coordinator's lies between two differences: the marker's
@@ -26,7 +26,7 @@ OF_DATA, OF_COORDINATOR = 4, 64
 LASTING_MS = 86_400_000
 #: Clocks that certainly differ by more are reported.
 TOLD_MS = 60_000
-#: More brokers are not compared.
+#: The most brokers whose clocks are compared.
 _MOST = 32
 
 _WORD = (1 << 64) - 1
@@ -119,8 +119,8 @@ class ClockAhead(NamedTuple):
 def differences(
     markers: Iterable[tuple[int, MarkerTime]], decisions: Iterable[tuple[int, DecisionTime]], newest: int
 ) -> Differences:
-    """By how much clocks of brokers differ, as far as transactions show it; nothing where they contradict each other,
-    because a clock was set in between.
+    """The differences between clocks of brokers, as far as transactions show them; none where they contradict each
+    other, because a clock was set in between.
 
     Args:
         markers, decisions: each with the broker that wrote it.
@@ -144,7 +144,7 @@ def _lower(highest: dict[tuple[int, int], int], pair: tuple[int, int], value: in
 
 
 def _connected(highest: Differences) -> Differences:
-    """Those between any two brokers, also by way of others."""
+    """The differences between any two brokers, also by way of others."""
     nodes = sorted({broker for pair in highest for broker in pair})
     if len(nodes) > _MOST:
         return {}
@@ -156,7 +156,8 @@ def _connected(highest: Differences) -> Differences:
 
 
 def spread_ms(found: Differences, brokers: Collection[int]) -> int | None:
-    """By how much the clocks of brokers differ at most, milliseconds; None where that was not measured for all.
+    """The largest possible difference between the clocks of brokers, milliseconds; None where that was not measured for
+    all.
 
     Args:
         found: as measured. `brokers`: that are compared.

@@ -44,7 +44,7 @@ MOST_PARTITIONS = 100_000
 
 
 def read_metadata(partitions: Iterable[Partition]) -> dict[str, ClusterMetadata]:
-    """By log directory, of those that hold a metadata log."""
+    """The content of each metadata log, by log directory."""
     found = {}
     for partition in partitions:
         if partition.topic == CLUSTER_METADATA and not partition.state:
@@ -53,13 +53,13 @@ def read_metadata(partitions: Iterable[Partition]) -> dict[str, ClusterMetadata]
 
 
 def newest_of(metadata: Iterable[ClusterMetadata]) -> ClusterMetadata | None:
-    """Of the copies of a cluster's metadata log the one that was made last."""
+    """The copy of a cluster's metadata log that was made last."""
     return max(metadata, key=lambda one: (one.newest or 0, one.place), default=None)
 
 
 def of_older_copy(copy: ClusterMetadata, broker: int | None) -> ClusterMetadata:
-    """What counts of a copy that is not its cluster's newest. A copy may have 100,000 partitions: of these only those
-    are kept that are assigned to its own broker."""
+    """The facts that are kept of a copy that is not its cluster's newest. A copy may have 100,000 partitions: only
+    those that are assigned to its own broker are kept."""
     own = {name: found for name, found in copy.assigned.items() if any(number == broker for number, _ in found)}
     return replace(
         copy, assigned=own, leaders={}, topic_configs={}, topic_ids={}, removed_ids={}, removed_at={}, group_configs={}

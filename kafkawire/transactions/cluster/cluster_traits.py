@@ -1,4 +1,4 @@
-"""`ClusterTraits`: what of a cluster's release, features and settings decides between causes."""
+"""`ClusterTraits`: the release, features and settings of a cluster, as far as they decide between causes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def copied_traits(
     first_free_producer_id: int | None,
     id_expiration_ms: int | None,
 ) -> ClusterTraits:
-    """From a copy of the metadata log, which has features, and only those settings that were set while brokers ran.
+    """The traits that a copy of the metadata log shows: features, and only those settings that were set while brokers
+    ran.
 
     Args:
         features: name -> level. `configs`: (broker's id or "" for all, name) -> value.

@@ -38,7 +38,7 @@ WANTED: tuple[type[Message], ...] = (
 )
 #: The first offset that may hold a message: the leader that begins a log writes a control record at offset 0.
 FIRST_RECORD = 1
-#: As many gaps are named; the others are counted.
+#: The most gaps that are named; the others are counted.
 _MOST_GAPS = 20
 
 
@@ -186,8 +186,8 @@ class MetadataLog:
 
 
 def _followed(checkpoints: list[LogFile], start: int) -> list[LogFile]:
-    """Of checkpoints in order, the oldest that a log from offset `start` follows, or else the newest; none where the
-    log is whole."""
+    """The oldest of some checkpoints, in order, that a log from offset `start` follows, or else the newest; none where
+    the log is whole."""
     if start <= FIRST_RECORD:
         return []
     return [file for file in checkpoints if (file.offset or 0) >= start][:1] or checkpoints[-1:]

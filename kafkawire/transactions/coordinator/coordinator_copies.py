@@ -10,14 +10,14 @@ import msgspec
 
 from kafkawire.transactions.facts import MissingOffsets, Place, Registration
 
-#: By how much clocks of brokers may differ: what one wrote is after what another wrote where it is later by more. The
-#: second number: by how much the clock of one broker may be set back.
+#: The largest difference between clocks of brokers: what one wrote is after what another wrote where it is later by
+#: more. The second number: by how much the clock of one broker may be set back.
 SKEW_MS, ONE_CLOCK_MS = 600_000, 1_000
-#: As many folders are named as the source of a premise.
+#: The most folders that are named as the source of a premise.
 _NAMED = 3
 #: What shows more than a copy of the coordinator's log that is not newer than the data.
 LATER_COPY = "copy {} again, after the data; or copy the directory of a broker that was stopped cleanly"
-#: The same of the partition, of which nothing shows that a broker wrote in it after the coordinator's record.
+#: What shows more than a copy of a partition in which no broker certainly wrote after the coordinator's record.
 AFTER_RECORD = "copy {} again, after the coordinator's log; or copy the directory of a broker that was stopped cleanly"
 #: Of offsets that are missing: that they are lost, and what shows more.
 NOT_CLEANED = "where no cleaner has been (cleaner-offset-checkpoint)"

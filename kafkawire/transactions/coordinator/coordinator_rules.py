@@ -156,7 +156,7 @@ def partitions_of(value: TransactionLogValue) -> frozenset[tuple[str, int]]:
 
 
 def partition_list(partitions: Iterable[tuple[str, int]]) -> tuple[PartitionsSchema, ...]:
-    """The same as a record has it, in order (Kafka's are in none)."""
+    """The partitions of a transaction in the form of a record, in order (Kafka's are in none)."""
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         topics.setdefault(topic, []).append(partition)

@@ -42,7 +42,7 @@ def _missing(facts: PartitionFacts, partition: Partition, segments: Sequence[Seg
 
 
 def lost_records(of_ids: Mapping[int, PartitionFacts], replicas: Iterable[PartitionFacts]) -> dict[int, MissingOffsets]:
-    """Of the partitions in which records are lost the last offsets of these, by number.
+    """The last offsets that are lost, for each partition with lost records, by its number.
 
     Args:
         of_ids: of each partition the replica that counts. `replicas`: all of the cluster.

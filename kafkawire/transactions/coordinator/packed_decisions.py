@@ -73,7 +73,7 @@ class Decided(msgspec.Struct, frozen=True, eq=False):
             )
 
     def of(self, producer_ids: npt.NDArray[np.int64]) -> Decided:
-        """Those about data of some producer ids."""
+        """The decisions about data of some producer ids."""
         return msgspec.structs.replace(self, rows=self.rows[np.isin(self.rows["producer_id"], producer_ids)])
 
     @classmethod

@@ -85,7 +85,7 @@ class TopicPolicy(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, topic: str, settings: Mapping[str, str]) -> TopicPolicy:
-        """Of the topic's settings by name; what is missing has Kafka's default."""
+        """The policy by a topic's settings, by name; a setting that is missing has Kafka's default."""
         default = "compact" if topic in COMPACTED_TOPICS else "delete"
         policies = {one.strip() for one in settings.get("cleanup.policy", default).split(",")}
         tiered = settings.get("remote.storage.enable", "false").lower() == "true"

@@ -51,12 +51,12 @@ class Appends(msgspec.Struct, frozen=True, eq=False):
         return map(Append, *columns.values())
 
     def where(self, chosen: Bools | Int64 | slice) -> Appends:
-        """Those that are chosen, by any index of arrays."""
+        """The chosen batches, by any index of arrays."""
         return Appends(**{name: getattr(self, name)[chosen] for name in _ARRAYS}, problems=self.problems)
 
     @classmethod
     def joined(cls, several: Sequence[Appends]) -> Appends:
-        """All of several, one after the other."""
+        """The batches of several `Appends`, one after the other."""
         arrays = {name: np.concatenate([getattr(one, name) for one in several]) for name in _ARRAYS}
         problems = tuple(problem for one in several for problem in one.problems)
         if problems:

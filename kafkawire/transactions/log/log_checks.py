@@ -1,4 +1,5 @@
-"""The rules of producers, which every batch of a partition's log is checked by: `batch_rules`, with their tallies."""
+"""`LogChecks`: checks every batch of a partition's log by the rules of producers (`batch_rules`), and keeps their
+tallies."""
 
 from __future__ import annotations
 

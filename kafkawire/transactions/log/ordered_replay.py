@@ -47,7 +47,7 @@ class EndedRows(NamedTuple):
 
     @classmethod
     def joined(cls, several: list[EndedRows]) -> EndedRows:
-        """All of several, one after the other."""
+        """The rows of several, one after the other."""
         if len(several) == 1:
             return several[0]
         stable, intact = (np.concatenate([np.empty(0, np.int64), *(one[at] for one in several)]) for at in (1, 2))
@@ -70,10 +70,10 @@ class OrderedReplay(Protocol):
         """The state of all, in the order in which they came."""
 
     def last_appends(self) -> tuple[Int64, Int64, Int64]:
-        """Of all: ids, last offsets and timestamps of their last batch or marker."""
+        """The last batch or marker of each producer: ids, last offsets and timestamps."""
 
     def open(self) -> Iterator[Producer]:
-        """Those with an open transaction, in the order in which these began."""
+        """The producers with an open transaction, in the order in which these began."""
 
 
 def ordered_replay(entries: Iterable[ProducerEntry] = (), *, checks: LogChecks | None = None) -> OrderedReplay:

@@ -89,7 +89,7 @@ class Producer:
 
     @classmethod
     def of(cls, entry: ProducerEntry) -> Producer:
-        """From an entry of a `.snapshot`, which remembers one batch."""
+        """The state in an entry of a `.snapshot`, which has one batch."""
         producer = cls(entry.producer_id)
         producer.epoch = entry.epoch
         producer.coordinator_epoch = entry.coordinator_epoch
@@ -104,7 +104,7 @@ class Producer:
         return producer
 
     def entry(self) -> ProducerEntry:
-        """As a broker writes it to a `.snapshot`."""
+        """The entry that a broker writes to a `.snapshot`."""
         last = self.batches[-1] if self.batches else Retained(-1, -1, 0, -1)
         return ProducerEntry(
             producer_id=self.producer_id,
@@ -193,7 +193,7 @@ class Producer:
 
     @property
     def last_sequence(self) -> int:
-        """Of its last batch in this epoch; -1 for none."""
+        """The last sequence number of its last batch in this epoch; -1 for none."""
         return self.batches[-1].last_sequence if self.batches else -1
 
     @property

@@ -59,7 +59,7 @@ def joined(several: Iterable[Digests]) -> Digests:
 
 
 def _summed(*columns: npt.NDArray[Any]) -> Digests:
-    """With one element a range. `columns`: in the order of `DIGEST`."""
+    """The digests with one element for each range. `columns`: in the order of `DIGEST`."""
     number = columns[0]
     if not (number[1:] >= number[:-1]).all():
         order = np.argsort(number, kind="stable")

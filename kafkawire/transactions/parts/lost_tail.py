@@ -1,4 +1,4 @@
-"""What shows that a log went on after the last batch that could be read.
+"""`lost_tail`: evidence that a log went on after the last batch that could be read.
 
 A preallocated segment ends with zeros, and the copy of a running broker ends anywhere. A broker writes a `.snapshot`
 of an offset, an index entry of a batch or an aborted transaction, and a high watermark once the records before are in

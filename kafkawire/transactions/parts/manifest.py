@@ -1,4 +1,4 @@
-"""What log directories must hold: the partitions that their checkpoints and the metadata log name.
+"""`manifest`: the partitions that log directories must hold, because their checkpoints or the metadata log name them.
 
 Each is there and was read up to its high watermark, or a sentence names it: a partition that is not there could hold
 any transaction. Pure; engines fill `DirectoryContent`.
@@ -24,7 +24,7 @@ LIVE, EMPTY = "", "empty"
 _STRAY, _DELETE, _FUTURE = "stray", "delete", "future"
 #: Ids below are no directory's: unassigned, lost, migrating (Kafka's `DirectoryId`).
 _RESERVED = 100
-#: As many topics, or folders, are named in a sentence; and as many characters of a topic's name as Kafka allows.
+#: The most topics, or folders, that a sentence names; and the most characters of a topic's name, as Kafka allows.
 _TOPICS, _CHARACTERS = 20, 249
 
 

@@ -29,7 +29,7 @@ class PartColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class _Encoded(msgspec.Struct, frozen=True, array_like=True):
-    """The same with packed columns."""
+    """A part of a segment with packed columns."""
 
     start: int
     end: int | None

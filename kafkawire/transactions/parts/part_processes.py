@@ -1,4 +1,4 @@
-"""Work on logs, done by several processes and given back in order."""
+"""`in_order`: work on logs, done by several processes, with results in the order of the tasks."""
 
 from __future__ import annotations
 

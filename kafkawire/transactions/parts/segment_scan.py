@@ -1,4 +1,4 @@
-"""Segments as facts, many batches at a time: columns instead of an object a batch.
+"""Segments -> facts, many batches at a time, in columns without an object for each batch.
 
 for found in read_part(file, None):
     if isinstance(found, Appends): ...       # the producers of batches
@@ -259,7 +259,7 @@ def _fields_of(offsets: LogOffsets) -> dict[str, Any]:
 
 
 def _controls(found: Batches, asked: Bools) -> tuple[Int8, Int64, Int32, tuple[str, ...]]:
-    """Of control batches the last columns of `Appends`; as of data for those that are not `asked`."""
+    """The last columns of `Appends` for control batches; those that are not `asked` get the values of data."""
     count = len(found)
     control, coordinator_epoch = np.full(count, DATA_CODE, np.int8), np.full(count, NO_COORDINATOR)
     problem, problems = np.full(count, -1, np.int32), list[str]()

@@ -1,5 +1,5 @@
-"""What an ABORT marker rests on, as it is read twice: before the transaction is judged, and right before the marker is
-sent. Pure comparisons: a difference refuses the marker.
+"""`AbortPremises`: the facts that an ABORT marker rests on, read twice: before the transaction is judged, and right
+before the marker is sent. Pure comparisons: a difference refuses the marker.
 
 The producer's last sequence number and the partition's leader decide: a producer below transaction.version 2 keeps its
 epoch, so that the batches of its next transaction join the one that hangs, at the same start offset.

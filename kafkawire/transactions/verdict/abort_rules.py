@@ -138,7 +138,7 @@ def marker_of(finding: Finding) -> Marker:
 
 
 def unchanged(before: Finding, findings: Collection[Finding]) -> Finding:
-    """The same transaction, in a reading right before its marker is sent.
+    """The transaction as judged, found again in a reading right before its marker is sent.
 
     Raises:
         Refused: it is not open any more (not_open), or not as it was judged (changed). That it is proven to hang by
@@ -171,7 +171,7 @@ def changed_text(before: Finding, what: str) -> str:
 
 
 def all_hanging(findings: Iterable[Finding]) -> list[Finding]:
-    """Those that may be aborted without force, in the order in which that frees readers first."""
+    """The transactions that may be aborted without force, in the order that frees readers first."""
     hanging = [finding for finding in findings if finding.verdict == HANGING]
     return sorted(hanging, key=lambda one: (one.topic, one.partition, one.start_offset or 0))
 

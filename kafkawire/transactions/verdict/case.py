@@ -113,7 +113,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     @property
     @abstractmethod
     def last_offset(self) -> int | None:
-        """Of the transaction's data, where it is known."""
+        """The last offset of the transaction's data, where it is known."""
 
     @property
     @abstractmethod
@@ -253,8 +253,8 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     def held_since(self) -> int | None:
-        """From when on the transaction was open for certain, by broker-side times, epoch milliseconds; None where that
-        is not known."""
+        """The time from which on the transaction was certainly open, by broker-side times, epoch milliseconds; None
+        where that is not known."""
         value = self.value
         if value is None or self.standing != CURRENT or not self.listed:
             return None

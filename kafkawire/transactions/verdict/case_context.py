@@ -87,7 +87,8 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _skew_ms(self, open_: Open, partition: PartitionFacts, owner: Owner | None) -> int:
-        """By how much clocks differ that wrote what is compared: what was measured holds for the leaders of now."""
+        """The largest difference between the clocks whose times are compared: a measured one holds for today's
+        leaders."""
         if self.measured_skew_ms is None:
             return self.skew_ms
         of_data = partition.epoch_start is not None and open_.last_offset >= partition.epoch_start

@@ -95,7 +95,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def chosen(self) -> dict[Place, PartitionFacts]:
-        """Of each partition the replica that counts."""
+        """The replica that counts, of each partition."""
         return {partition.place: partition for partition in choose_replicas(self.facts.partitions)}
 
     @cached_property
@@ -185,7 +185,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def without_open(self) -> dict[tuple[str, int], list[OtherReplica]]:
-        """By partition the other replicas in which the earliest open transaction of the one that counts is not open."""
+        """The replicas, by partition, in which the earliest open transaction of the one that counts is not open."""
         starts = {
             (place.topic, place.partition): start
             for place, start in self.facts.first_starts.items()
@@ -242,7 +242,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def broker_times(self) -> dict[Place, int | None]:
-        """Of each replica the newest time in it that a broker wrote."""
+        """The newest time in each replica that a broker wrote."""
         return {partition.place: partition.broker_time for partition in self.facts.partitions}
 
     @cached_property
@@ -298,13 +298,14 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def skew_ms(self) -> int:
-        """By how much the clocks that wrote its logs may differ: all of one where one broker leads all partitions."""
+        """The largest possible difference between the clocks that wrote its logs: none where one broker leads all
+        partitions."""
         return ONE_CLOCK_MS if len({leader.broker for leader in self.leaders.values()}) == 1 else SKEW_MS
 
     @cached_property
     def measured_skew_ms(self) -> int | None:
-        """By how much the clocks of the brokers that lead what is compared differ at most, as ended transactions show;
-        None where they do not."""
+        """The largest difference between the clocks of the brokers that lead the compared partitions, as ended
+        transactions show; None where they do not."""
         leaders = {key: self.leaders.get(key) for key in self._compared}
         brokers = {leader.broker for leader in leaders.values() if leader is not None}
         spread = None if None in leaders.values() else spread_ms(self.clock_differences, brokers)
@@ -312,7 +313,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def clock_differences(self) -> Differences:
-        """By how much the clocks of brokers differ, as ended transactions show."""
+        """The differences between the clocks of brokers, as ended transactions show."""
         if self.clocks.newest is None:
             return {}
         markers = [
@@ -378,7 +379,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
 
 
 def choose_replicas(partitions: Iterable[PartitionFacts]) -> list[PartitionFacts]:
-    """Of each partition the replica that reaches furthest: the highest leader epoch, then the most offsets."""
+    """The replica of each partition that reaches furthest: the highest leader epoch, then the most offsets."""
     best: dict[tuple[str, int], PartitionFacts] = {}
     for partition in partitions:
         key = (partition.place.topic, partition.place.partition)
@@ -437,12 +438,12 @@ def clocks(facts: Facts, settings: Settings) -> dict[str, int | None]:
 #: The fields of `Facts` with an element a replica or more, and those with a log directory as key.
 _OF_REPLICAS = ("partitions", "opens", "answers", "endings", "producers")
 _OF_COPIES = ("metadata", "clusters")
-#: As many brokers with clocks that differ are named.
+#: The most brokers with differing clocks that are named.
 _FEW_CLOCKS = 3
 
 
 def _grouped(facts: Facts, values: Iterable[T], copy_of: Callable[[T], str]) -> defaultdict[str | None, list[T]]:
-    """By the cluster of the log directory that they were read from; None: it has no cluster id."""
+    """The facts by the cluster of the log directory that they were read from; None: it has no cluster id."""
     groups: defaultdict[str | None, list[T]] = defaultdict(list)
     for value in values:
         groups[facts.clusters.get(copy_of(value))].append(value)

@@ -153,7 +153,7 @@ class CopiedCase(CopiedReach, frozen=True, kw_only=True, dict=True):
 
     @property
     def of_held(self) -> tuple[Premise, ...]:
-        """That the record is of the transaction that the data belongs to, not of an earlier one.
+        """The premise that the record is of the transaction that the data belongs to, not of an earlier one.
 
         From version 2 on the epoch shows that. Below it the id's next transaction has the same epoch: then no marker
         may have come since the record's transaction began, or the record is newer than the data.
@@ -291,7 +291,7 @@ class CopiedCase(CopiedReach, frozen=True, kw_only=True, dict=True):
 
     @property
     def _place(self) -> Premise:
-        """That the replica is the one that counts: what a follower lacks, its leader may have."""
+        """The premise that the replica is the one that counts: what a follower lacks, its leader may have."""
         place, epoch = self.open.place, self.partition.leader_epoch
         leader = self.leaders.get((place.topic, place.partition))
         if leader is None:

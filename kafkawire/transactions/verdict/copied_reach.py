@@ -62,7 +62,8 @@ class CopiedReach(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def _coordinator_reach(self) -> list[Premise]:
-        """That what the coordinator's log does not have was not to come: ids register before they write."""
+        """The premise that the coordinator's log lacks no later record about the data: ids register before they
+        write."""
         owner = self.owner
         name = TRANSACTION_STATE if owner is None else f"{TRANSACTION_STATE}-{owner.newest.place.partition}"
         short = self._short
@@ -175,8 +176,8 @@ class CopiedReach(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def _stopped_by(self) -> int | None:
-        """By when the data was in the log, where only the newest time in its directory may show that: of a broker that
-        was stopped cleanly, and whose metadata log went on until then."""
+        """The time by which the data was in the log, where only the newest time in its directory may show that: of a
+        broker that was stopped cleanly, and whose metadata log went on until then."""
         if self.written_by is not None:
             return self._written
         return max(self._written, self.covered_until or 0) if self.has_metadata and self.moment is not None else None
@@ -188,19 +189,19 @@ class CopiedReach(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def written_by(self) -> int | None:
-        """By when its last batch was in the log, by the broker's clock; None where nothing shows that."""
+        """The time by which its last batch was in the log, by the broker's clock; None where nothing shows that."""
         return self.open.written_by
 
     @property
     def _written(self) -> int:
-        """By when its last batch was in the log; where several times may count, the latest, so that the copy must be
-        later."""
+        """The time by which its last batch was in the log; where several times may count, the latest, so that the copy
+        must be later."""
         client = self.open.last_timestamp if self.stamp_problem is None else -1
         return max(-1 if self.written_by is None else self.written_by, self.open.written_after or -1, client)
 
     @property
     def _partition_reach(self) -> Premise:
-        """That a marker which the coordinator wrote would be here."""
+        """The premise that a marker which the coordinator wrote would be in this copy."""
         place, owner, until = self.open.place, self.owner, self._partition_newest
         needs = AFTER_RECORD.format(place)
         if owner is None:
@@ -246,7 +247,7 @@ class CopiedReach(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def _ended_by(self) -> int:
-        """By when the transaction that the data would belong to had ended, by the coordinator's record."""
+        """The time by which the transaction that the data would belong to had ended, by the coordinator's record."""
         assert self.owner is not None
         newest, value = self.owner.newest, self.owner.newest.value
         if value is None or value.producer_id != self.open.producer_id or self.standing not in (BUMPED, CURRENT):

@@ -1,9 +1,9 @@
 """`LiveCase`: an open transaction on a live cluster, the answers of brokers about it, the proof that these are
 complete, and what they may hide.
 
-Absence is the hard part. ListTransactions silently leaves out what the principal may not see, and while a coordinator
-moves no broker lists its ids. So that no coordinator knows a producer id counts only with a proof (`Absence`), and only
-when two readings, apart in time, agree.
+ListTransactions silently leaves out what the principal may not see, and while a coordinator moves, no broker lists its
+ids. So the statement that no coordinator knows a producer id needs a proof (`Absence`), and two readings, apart in
+time, that agree.
 """
 
 from __future__ import annotations
@@ -264,8 +264,9 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def of_time(self) -> Premise:
-        """Without a stamp that counts: a time for which it was open for certain, or two readings by which its own
-        transaction has ended. Nothing else shows that it is not about to be registered."""
+        """The premise about its age. Without a stamp that counts, it holds by a time for which it was certainly open,
+        or by two readings that show that its own transaction has ended. Nothing else shows that it is not about to be
+        registered."""
         problem, age, least = self.stamp_problem, self.age_ms, self.least_age_ms
         if age is not None:
             what = f"Its last batch is {duration(age)} old by its client's stamp, which is plausible."

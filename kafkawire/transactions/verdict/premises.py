@@ -12,7 +12,7 @@ from kafkawire import rows
 from kafkawire.transactions.formatting import count, named
 from kafkawire.transactions.verdict.case import PLACE, REACH, SOUNDNESS, TIME, met, unmet
 
-#: As many gaps or damaged places are named in a premise; the answer has all.
+#: The most gaps or damaged places that a premise names; the answer has all.
 _NAMED = 3
 _GRANT = "have what is missing granted or repaired, and look again"
 
@@ -24,7 +24,7 @@ def reach(
     passed_over: Sequence[str] = (),
     given: Sequence[str] = (),
 ) -> rows.Premise:
-    """That every partition was read that is named, up to its high watermark.
+    """The premise that every partition that is named was read up to its high watermark.
 
     Args:
         read: number of partitions that were read.
@@ -43,7 +43,7 @@ def reach(
 
 
 def soundness(damage: Sequence[rows.DamageRow], more: int = 0, read: Sequence[str] = ()) -> rows.Premise:
-    """That nothing that was read is damaged.
+    """The premise that nothing that was read is damaged.
 
     Args:
         damage: in any order, the same place may be in it several times.
@@ -68,7 +68,7 @@ def soundness(damage: Sequence[rows.DamageRow], more: int = 0, read: Sequence[st
 
 
 def live_place(partitions: int, named_by: Sequence[int], doubts: Sequence[str]) -> rows.Premise:
-    """That the leader of each partition answered.
+    """The premise that the leader of each partition answered.
 
     Args:
         partitions: how many were described.
@@ -85,7 +85,7 @@ def live_place(partitions: int, named_by: Sequence[int], doubts: Sequence[str]) 
 
 
 def live_reach(read: int, chosen: int, *, ids: str, hidden: str, gaps: Sequence[str], brokers: str) -> rows.Premise:
-    """That every chosen partition was described, and that no transactional id or topic can be hidden.
+    """The premise that every chosen partition was described, and that no transactional id or topic can be hidden.
 
     Args:
         read, chosen: numbers of partitions.
@@ -109,7 +109,7 @@ def with_gaps(premises: Sequence[rows.Premise], gaps: Sequence[str]) -> tuple[ro
 
 
 def live_time(clock: str, open_: int, doubts: Sequence[str], skews: Sequence[str]) -> rows.Premise:
-    """That ages can be counted.
+    """The premise that ages can be counted.
 
     Args:
         clock: what ages count by. `open_`: number of open transactions.
@@ -125,7 +125,7 @@ def live_time(clock: str, open_: int, doubts: Sequence[str], skews: Sequence[str
 
 
 def live_soundness(errors: Sequence[str]) -> rows.Premise:
-    """That no broker answered with an error. `errors`: of partitions, and of brokers, as sentences."""
+    """The premise that no broker answered with an error. `errors`: of partitions, and of brokers, as sentences."""
     if errors:
         return unmet(SOUNDNESS, f"answers are errors: {_some(errors)}", "repair what they name, and look again")
     return met(SOUNDNESS, "no broker answered with an error")

@@ -80,7 +80,8 @@ def resolve(settings: Settings, metadata: Iterable[ClusterMetadata], copied: Seq
 
 
 def _time(name: str, given: int | None, metadata: ClusterMetadata | None, default: int) -> rows.Setting:
-    """Of brokers that differ, the one with the longest time counts: it is the last to forget, or to give up."""
+    """A setting with a time. Where brokers differ, the longest counts: that broker is the last to forget, or to give
+    up."""
     if given is not None:
         return rows.Setting(name=name, value=given, source=rows.Setting.GIVEN)
     configured = [] if metadata is None else [

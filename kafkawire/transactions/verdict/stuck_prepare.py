@@ -1,4 +1,4 @@
-"""What an operator does about a stuck Prepare: where the broker's log names the cause, and what keeps the decision.
+"""Advice on a stuck Prepare: where the broker's log names the cause, and how the transaction ends as it was decided.
 
 The sentence of the log is that of Kafka's `TransactionMarkerRequestCompletionHandler`. A coordinator that is elected
 sends the markers of all decided transactions again, with its own epoch: the leader epoch of the partition of

@@ -144,7 +144,7 @@ def _most(case: Case) -> int | None:
 
 
 def _missing(premises: Iterable[Premise]) -> list[Premise]:
-    """Those that do not hold."""
+    """The premises that do not hold."""
     return [premise for premise in premises if not premise.holds]
 
 
