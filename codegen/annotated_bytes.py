@@ -55,7 +55,8 @@ def parts(message: MessageModel, version: int, data: bytes) -> list[Part]:
 
 
 def lines(found: list[Part], most: int = 60) -> Iterator[str]:
-    """Parts as text: offset, bytes in hex, field, value. Of long values the beginning, of many parts the first."""
+    """Parts as text: offset, bytes in hex, field, value. Long values are cut to their beginning, and long lists to the
+    first parts."""
     shown = [_shown(part) for part in found[:most]]
     hex_width, field_width = (max((len(row[at]) for row in shown), default=0) for at in (1, 2))
     yield f"{'offset':>6}  {'bytes':{hex_width}}  {'field':{field_width}}  value".rstrip()

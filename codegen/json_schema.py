@@ -164,7 +164,7 @@ def _unknown_tags() -> Schema:
 
 
 def _notes(field: FieldModel) -> Schema:
-    """What an editor shows of a field, and what it proposes."""
+    """The description of a field that an editor shows, and the values that it proposes."""
     notes: Schema = {"description": field.about} if field.about else {}
     default: Any = field.default
     if isinstance(default, tuple):

@@ -100,7 +100,7 @@ def local(attribute: str) -> str:
 
 
 def class_name(name: str) -> str:
-    """The class of a struct; schema names are camel case but for their first letter."""
+    """The class of a struct; schema names are camel case except for their first letter."""
     text = name[:1].upper() + name[1:]
     return text + "_" if keyword.iskeyword(text) or text in RESERVED_CLASSES else text
 

@@ -50,7 +50,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceFacts:
-    """What the pages state beyond the schemas.
+    """The facts that the pages state beyond the schemas.
 
     Attributes:
         errors: entries of `errors.json`. `advice`: name -> cause, what to do.
@@ -263,7 +263,7 @@ def _places(message: MessageModel) -> list[tuple[StructModel, list[str]]]:
 
 
 def _notes(one: FieldModel, message: MessageModel, struct: StructModel) -> list[str]:
-    """What a field's type does not state: null, tag, default, key."""
+    """Notes on the properties that a field's type does not state: null, tag, default, key."""
     notes = []
     if one.nullable:
         everywhere = one.nullable.covers(one.versions)

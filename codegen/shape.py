@@ -22,7 +22,7 @@ class Comparison:
     def extends(self, now: int, was: int) -> bool:
         """Whether version `now` of the new message reads what version `was` of the old one writes.
 
-        The two are the same but for tagged fields that only the new one knows.
+        The two are the same except for tagged fields that only the new one knows.
         """
         new, old = (
             table.roots[version - table.first_version] for table, version in ((self._new, now), (self._old, was))

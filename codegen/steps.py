@@ -300,7 +300,7 @@ def _plain_versions(one: FieldModel) -> frozenset[int]:
 
 
 def _type_name(one: FieldModel) -> str:
-    """What a type is called in the names of readers and writers."""
+    """The name of a type in the names of readers and writers."""
     if one.type.array:
         return "array" if one.type.struct else _PLURALS.get(one.type.kind) or KIND_NAMES[one.type.kind] + "s"
     return KIND_NAMES[one.type.kind].replace("records", "bytes")

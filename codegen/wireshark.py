@@ -127,8 +127,8 @@ def _lua(value: object) -> str:
 
 
 def filter_name(message: MessageModel) -> str:
-    """What the filters of a message's fields begin with: `DescribeProducersResponse` -> `describe_producers.`; those of
-    headers with nothing."""
+    """The beginning of the filters of a message's fields: `DescribeProducersResponse` -> `describe_producers.`; those
+    of headers with nothing."""
     if message.kind == "header":
         return ""
     paired = message.kind in ("request", "response")

@@ -48,7 +48,7 @@ class TcpConnection:
         bytes: payload of its packets, retransmissions included; `cut`: those of them that the capture left out.
         joined: bytes before the first frame of each direction, if the connection's beginning was not captured.
         endpoints: address and port of the two ends. Directions have the index of the end that sends.
-        owned: whether its frames are decoded. Of other connections only the beginning and the end are determined.
+        owned: whether its frames are decoded. For other connections only the beginning and the end are determined.
         tls: its TLS layer, which stands between streams and frames; None without one.
 
     Args:

@@ -39,7 +39,7 @@ class CapturedExchange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
-    """What rows contain; `capture.read` documents each option.
+    """The options of rows; `capture.read` documents them.
 
     `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once. `keep`: exchanges have their
     messages and frames. `keep_requests`: those of these api keys have their requests,

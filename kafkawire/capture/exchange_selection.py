@@ -125,7 +125,7 @@ class Selector:
 
     @property
     def names(self) -> set[int]:
-        """What has to be found in messages (`named_entities`)."""
+        """The names that have to be found in messages (`named_entities`)."""
         wanted = self._selection
         return {
             *((TOPIC, TOPIC_ID, NAMED_TOPIC_ID) if wanted.topics else ()),

@@ -44,7 +44,7 @@ class _Datagram:
         self.size: int | None = None  # known once the last fragment has arrived
 
     def whole(self) -> bytes | None:
-        """The datagram; None while fragments are missing. Of overlapping fragments the first bytes count."""
+        """The datagram; None while fragments are missing. Where fragments overlap, the first bytes count."""
         if self.size is None:
             return None
         whole = bytearray()

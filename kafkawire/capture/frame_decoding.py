@@ -166,8 +166,8 @@ class FrameDecoder:
         return DecodedResponse({}, f"response: {why}", self._no_body)
 
     def answers(self, frame: bytes, api_key: int, version: int) -> bool:
-        """Whether a frame decodes, to its last byte, as the response to a request of this api key and version. Of bytes
-        at random that lie between two frames, many begin with a short response.
+        """Whether a frame decodes, to its last byte, as the response to a request of this api key and version. The
+        check is strict because random bytes between two frames often begin with a short response.
 
         Args:
             frame: without its size prefix.

@@ -200,8 +200,8 @@ class FrameStream:
     def find(self, look: Callable[[bytes, set[int]], SearchResult], *, keep: bool = False) -> int | None:
         """The offset of the next frame in the loose bytes; None where there is none yet.
 
-        Bytes in which no frame can begin are dropped, but for those of the newest packet: captures swap packets, so
-        that they may be the response to a request that comes next.
+        Bytes in which no frame can begin are dropped, except those of the newest packet: captures swap packets, so
+        these may be the response to the next request.
 
         Args:
             look: searches bytes, given also the offsets at which packets begin in them.

@@ -164,8 +164,8 @@ def body_json(
     """The message as `to_json` gives it, with its secrets replaced by `[redacted]`. What is inside of bytes is beside
     them, at the field's name and `Decoded` (`records.inside_bytes`).
 
-    Of a message with the api key of one of Kafka's that has secrets, but without all of its fields, every text and all
-    bytes are `[redacted]`.
+    If a message has the api key of a message of Kafka's with secrets, but lacks some of its fields, every text and all
+    bytes in it are `[redacted]`.
 
     Args:
         version: the message's version.

@@ -135,7 +135,7 @@ class ProducerOverlaps:
 
 
 def producer_codes(cls: type[Message]) -> dict[str, int]:
-    """What fields of a request name, by their names: the producer ids and epochs that it is sent with."""
+    """The fields of a request with its producer ids and epochs, by their names."""
     if kafka_name_of(cls) is None or cls.spec.kind != "request" or cls.spec.api_key not in APIS:
         return {}
     before = "V3AndBelow" if cls.spec.api_key == _ADD_PARTITIONS else ""

@@ -179,7 +179,7 @@ def is_text(data: bytes | bytearray) -> bool:
 def is_echoed(found: RequestChain, peer: bytes | bytearray, starts: Iterable[int], versions: HeaderVersions) -> bool:
     """Whether a packet of the other direction begins with a response that has the correlation id of a request.
 
-    What may be a request is no response with the correlation id 0: a Produce v0 resembles one.
+    Bytes that may be a request do not count as a response with the correlation id 0, which a Produce v0 resembles.
 
     Args:
         found: the requests.

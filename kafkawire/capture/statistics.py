@@ -25,8 +25,8 @@ class _Key(NamedTuple):
 
 #: Errors with their numbers.
 _Errors = list[tuple[str, int]]
-#: Of a group: its key; count, unanswered, bytes of requests and of responses, problems; errors; latencies by bucket,
-#: and the longest.
+#: The counts of a group: its key; count, unanswered, bytes of requests and of responses, problems; errors; latencies by
+#: bucket, and the longest.
 _Counted = tuple[
     tuple[str | None, int | None, int | None, str | None], tuple[int, ...], _Errors, dict[int, int], float | None
 ]

@@ -33,7 +33,7 @@ _MOST_CONNECTIONS = 100
 
 
 class MetricsEndpoint:
-    """What a server answers with.
+    """The metrics and the probes that a server answers with.
 
     Attributes:
         web: TLS and passwords; may be replaced while the server runs.

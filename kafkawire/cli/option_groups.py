@@ -112,7 +112,7 @@ def refusing(*refusals: Refusal) -> Callable[[F], F]:
 
 
 def refusals_of(command: Any) -> tuple[Refusal, ...]:
-    """What a command refuses."""
+    """The refusals of a command."""
     found: tuple[Refusal, ...] = getattr(command.callback, "refusals", ())
     return found
 

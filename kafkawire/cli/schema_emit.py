@@ -162,7 +162,7 @@ def wireshark_messages(schemas: Path | None) -> list[MessageModel]:
 
 
 def display_rules() -> DisplayRules:
-    """What the plugin shows beyond the schemas: names of numbers, and which fields are secret."""
+    """The rules for what the plugin shows beyond the schemas: names of numbers, and secret fields."""
     from kafkawire.capture import message_json
     from kafkawire.codegen.wireshark import DisplayRules
     from kafkawire.kafka_api_keys import NAMES as api_keys
@@ -213,7 +213,7 @@ def _sentences_inside() -> dict[str, dict[str, str]]:
 
 
 def _formats_inside() -> dict[str, dict[str, object]]:
-    """What is in bytes -> its format, or its formats by protocol type or assignor, as plain data."""
+    """Content of bytes -> its format, or its formats by protocol type or assignor, as plain data."""
     from kafkawire.records import inside_bytes
 
     def plain(format: inside_bytes.Format) -> dict[str, object]:

@@ -25,7 +25,7 @@ from kafkawire.cli.table_rows import TableRow, TableRows
 
 
 class TableView(msgspec.Struct, frozen=True):
-    """What a table shows of a kind of rows.
+    """The columns that a table shows for a kind of rows.
 
     Attributes:
         columns: fields, from left to right.
@@ -148,7 +148,7 @@ def _below(sentence: str, width: int) -> str:
 
 
 def _note(left_out: Sequence[str], *, shortened: bool) -> str:
-    """What a table does not show, as a line; empty where it shows all."""
+    """A line on the rows and columns that a table does not show; empty where it shows all."""
     parts = [f"no room for {', '.join(left_out)}"] if left_out else []
     parts += ["long values are shortened"] if shortened else []
     return f"Narrow: {'; '.join(parts)} (--wide shows all)." if parts else ""

@@ -50,7 +50,7 @@ ALREADY_ABORTED = "already_aborted"
 
 
 class Abort(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
-    """What was done to one transaction.
+    """The outcome for one transaction.
 
     Attributes:
         coordinator_epoch: of the marker. `verdict`, `reason`: right before it was sent.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Commit(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
-    """What was done to a transaction.
+    """The outcome for a transaction.
 
     Attributes:
         transaction_state, topic_partitions: as the coordinator described the id before.

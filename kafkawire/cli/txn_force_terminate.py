@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Termination(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
-    """What was done to a transactional id.
+    """The outcome for a transactional id.
 
     Attributes:
         producer_id, producer_epoch, transaction_state, topic_partitions: as the coordinator described it before.
@@ -206,7 +206,7 @@ class _Ending:
             self._ended += 1
 
     def _one(self, name: str) -> tuple[Termination | None, KafkaWireError | None]:
-        """What was done to an id, and why it is not as it should be."""
+        """The outcome for an id, and the problem if it is not the expected one."""
         from kafkawire.client.actions.terminating import NOTHING_OPEN, describe_one, left_open
         from kafkawire.transactions.verdict.abort_rules import Refused
 

@@ -12,14 +12,14 @@ from kafkawire.wire.message import Message
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What goes wrong with requests of a kind.
+    """An error, a delay or a loss for requests of a kind.
 
     Attributes:
         request: their class; None: any.
         topic: those that name this topic; None: any.
         rate: the share of them that it happens to, above 0 and at most 1.
         times: how many it happens to; None: all.
-        delay_s: seconds before the request goes on, or is dropped.
+        delay_s: seconds before the request is sent on, or is dropped.
         error: the error code of the response that the proxy gives in place of the broker, which gets no request.
         drop: "request": the connection is closed, and the broker does not get it; "response": it does, and the client
             gets no response: its connection is closed.
@@ -69,7 +69,7 @@ class Faults:
         return any(fault.request is None or fault.request.spec.api_key == api_key for fault, _ in self._left)
 
     def of(self, body: Message) -> Fault | None:
-        """What happens to a request."""
+        """The fault that happens to a request; None: it passes."""
         for at, (fault, left) in enumerate(self._left):
             if fault.request is not None and fault.request.spec.api_key != body.spec.api_key:
                 continue

@@ -29,7 +29,7 @@ class Recording:
         target: a file's path, which is written anew; or where bytes are written to, which stays open.
 
     Attributes:
-        failed: the error that ended the recording; None: it goes on.
+        failed: the error that ended the recording; None: it has not ended.
     """
 
     def __init__(self, target: str | os.PathLike[str] | BinaryIO) -> None:

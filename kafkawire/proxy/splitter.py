@@ -35,7 +35,7 @@ class Splitter:
         self._position = 0
 
     def feed(self, data: bytes) -> Iterator[Frame | memoryview | bytes]:
-        """What can be passed on or taken now, in order.
+        """The bytes and frames that can be passed on or taken now, in order.
 
         Raises:
             DecodeError: a size is below 0 or above the limit.

@@ -84,7 +84,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record; past 2^63 - 1, which no log has, it goes on as in Java."""
+        """Offset of the last record; beyond 2^63 - 1, which no log has, it overflows as in Java."""
         return wrap64(self.base_offset + self.last_offset_delta)
 
     @property

@@ -52,7 +52,8 @@ def build(
     control: bool = False,
     delete_horizon: int | None = None,
 ) -> bytes:
-    """One batch. Of magic 0 and 1 a message set: the messages one after the other, or one wrapper with them.
+    """The bytes of one batch. For magic 0 and 1 it is a message set: the messages one after the other, or one wrapper
+    with them.
 
     Args:
         records: a record's offset of -1 means the one after the record before it (`base_offset` for the first).

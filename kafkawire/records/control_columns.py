@@ -53,8 +53,8 @@ def controls_of(batches: Batches) -> Controls:
 
 
 def of_records(controls: Controls, records: Records) -> Controls:
-    """The control columns of records: those of their batches, but for control batches with several records, which are
-    named one by one.
+    """The control columns of records: the values of their batches; for control batches with several records, those of
+    each record.
 
     Args:
         controls: of the records' batches.

@@ -53,10 +53,10 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
     def to_json(self, *, show_secrets: bool = False, topic_names: TopicNames | None = None) -> dict[str, Any]:
         """`{"name", "version", "data"}`, data in the message's JSON form; with a `problem` where there is one.
 
-        What is inside of bytes is beside them, at the field's name and `Decoded` (`inside_bytes`). Of a consumer
-        group's metadata, `subscription` and `assignment` are the consumer protocol's messages in JSON form instead, as
-        in Kafka's dump tool, where their version is known; otherwise they stay base64, and where they cannot be
-        decoded `problem` says why, too. Names are beside numbers and ids (`named_values`).
+        The decoded content of bytes is beside them, at the field's name and `Decoded` (`inside_bytes`). In the metadata
+        of a consumer group, `subscription` and `assignment` are replaced by the consumer protocol's messages in JSON
+        form, as in Kafka's dump tool, if their version is known; otherwise they stay base64. Where they cannot be
+        decoded, `problem` has the reason. Names are beside numbers and ids (`named_values`).
         """
         problem = self.problem
         data = None if self.message is None else to_json(self.message, self.version or 0, unknown_tags=True)

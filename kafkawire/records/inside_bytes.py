@@ -83,7 +83,7 @@ ASSIGNOR_KEYS = {
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """What bytes contain.
+    """The content that was found in bytes.
 
     Attributes:
         name: of the message, or of another content.
@@ -128,7 +128,7 @@ class Format(msgspec.Struct, frozen=True, gc=False):
     why: str = ""
 
     def read(self, data: bytes) -> Found:
-        """What the bytes contain."""
+        """The content of the bytes."""
         return _READERS[self.how](self, data)
 
 
@@ -156,7 +156,8 @@ def _of_version(format: Format, data: bytes) -> Found:
 
 
 def _first(format: Format, data: bytes) -> Found:
-    """What the first format reads that takes all of the bytes; if none does, the first that reads a whole message."""
+    """The content by the first format that takes all of the bytes; if none does, by the first that reads a whole
+    message."""
     found = [each.read(data) for each in format.formats]
     return min(found, key=lambda each: (each.problem is not None, each.note is not None))
 
@@ -307,7 +308,7 @@ def shown_inside(
 
 
 def inside(content: str, data: bytes, protocol_type: str | None = None, assignor: str | None = None) -> Found:
-    """What is inside of bytes: never an exception, whatever they are.
+    """The content of bytes; malformed ones give a problem, never an exception.
 
     Where the message does not state the protocol type (JoinGroup responses before version 7, SyncGroup before 5) or
     the assignor, it is the only one that is known whose layout all of the bytes fit, in a version that is known.

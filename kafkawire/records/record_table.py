@@ -110,7 +110,7 @@ class Column(NamedTuple):
         return Values(getattr(origin, array), present, self.texts)
 
 
-#: Of a header, keys are bytes as on the wire.
+#: The keys of headers are bytes as on the wire.
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 
 COLUMNS: dict[str, Column] = {

@@ -42,7 +42,7 @@ class AnomalySection(msgspec.Struct, frozen=True):
 
 
 class WitnessContent(msgspec.Struct, frozen=True):
-    """What the page shows. `facts`: names and values. `hidden`: number of anomalies without a section."""
+    """The content of the page. `facts`: names and values. `hidden`: number of anomalies without a section."""
 
     verdict: str
     facts: tuple[tuple[str, str], ...]
@@ -52,7 +52,7 @@ class WitnessContent(msgspec.Struct, frozen=True):
 
 
 def witness_content(found: Iterable[rows.Row]) -> WitnessContent:
-    """What the page shows of the rows of `kafkawire.witness`.
+    """The content of the page, from the rows of `kafkawire.witness`.
 
     Raises:
         ValueError: there is no `WitnessSummary` among them.

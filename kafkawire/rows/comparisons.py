@@ -18,8 +18,8 @@ class ComparedPartition(Row, frozen=True, kw_only=True):
         same: number of those that are in both.
         of_a: what those of A are in B -> number: same, expired (below the log start offset), compacted, behind (B ends
             before them), before (A has them before the first that both have), uncommitted (above a high watermark),
-            unreadable, compaction_not_proven (nothing is there, and the cleaner has not come across), no_copy; lost and
-            changed break a promise. of_b: the reverse: extra, repeated and reordered do.
+            unreadable, compaction_not_proven (nothing is there, and the cleaner has not reached the place), no_copy;
+            lost and changed break a promise. of_b: the reverse: extra, repeated and reordered do.
         syncs: number of MirrorMaker's offset-syncs of the partition; syncs_unknown: of those whose records are not in
             both copies.
     """
@@ -64,7 +64,7 @@ class MirroredOffset(Row, frozen=True, kw_only=True):
     """An offset of A and the offset of B that MirrorMaker 2 recorded for it, compared with the records of both copies.
 
     Attributes:
-        said_by: sync (a record of A is that of B) or checkpoint (a group that stands in A goes on in B).
+        said_by: sync (a record of A is that of B) or checkpoint (the offset at which a group of A continues in B).
         result: same; other_record (of a sync: two other records are there); skips (of a checkpoint: the group misses
             records); unknown (of a checkpoint: no record is in both copies).
         group: of a checkpoint. topic, partition: in A. offset_a, offset_b: the two offsets that the row of MirrorMaker

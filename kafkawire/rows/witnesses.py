@@ -222,7 +222,7 @@ class CommitTotal(Row, frozen=True, kw_only=True):
 
     Attributes:
         commit: held, superseded (the copy of `__consumer_offsets` holds another one for the partition, and compaction
-            has come across), aborted (its transaction was), open or unknown.
+            has reached the place), aborted (its transaction was), open or unknown.
         delivery: whether the group was given all records below the offset and above its former one: delivered,
             undelivered or unknown.
         reason: why one of them is unknown. detail: the same as a sentence.

@@ -14,7 +14,7 @@ import msgspec
 
 #: Characters after which elements and fields are counted instead of shown; characters or bytes shown of one value.
 LIMIT, VALUE_LIMIT = 10_000, 1_000
-#: Of lines of `indented_repr`.
+#: The width of lines of `indented_repr`.
 _WIDTH, _INDENT = 100, "    "
 
 

@@ -44,7 +44,7 @@ _VALUE_COSTS = {BOOL: 0, FLOAT64: 24, UUID: 112}
 def struct_cost(layout: Layout, slots: int) -> int:
     """Bytes in memory of a struct and its fixed-size values: header, slots, and its places in a list and a tuple.
 
-    What it nests is not in it: that has a cost of its own where it is read.
+    Nested values are not counted: they have a cost of their own where they are read.
     """
     values = (_VALUE_COSTS.get(op.code, 32) for op in layout.ops if op.code in FIXED_SIZES)
     return 16 + 8 * slots + 20 + sum(values)

@@ -48,7 +48,7 @@ class Hole(NamedTuple):
 
 
 class Direction:
-    """What is known of one direction."""
+    """The state of one direction."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()  # bytes that are in no record yet

@@ -257,7 +257,7 @@ class KeyLogFile:
             yield self._next(rest)
 
     def _gained(self, *, wait: bool) -> Iterator[bytes]:
-        """What the file has gained since the last call, in parts.
+        """The bytes that were added to the file since the last call, in parts.
 
         Args:
             wait: read a pipe to its end; otherwise what is in it now, though it may have no writer yet.

@@ -64,7 +64,7 @@ class Negotiation:
 
     @property
     def missing(self) -> str:
-        """What records still wait for, as the reason why they are not decrypted."""
+        """The key or message that records wait for, as the reason why they are not decrypted."""
         if self.hello is None:
             return "its ClientHello is not in the capture"
         if self.server is None and not self._secrets.hopeless:

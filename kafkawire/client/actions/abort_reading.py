@@ -87,7 +87,7 @@ class AbortReading:
         return now
 
     def producer(self, answer: DescribeProducersResponse) -> PartitionPremises | None:
-        """The producer in the leader's answer. Raises as `first`."""
+        """The producer in the leader's answer. Raises the errors of `first`."""
         found = producers_in(answer).get(self.place, ClientError(f"{self.place}: the answer does not contain it"))
         if isinstance(found, ClientError):
             raise _again(found)

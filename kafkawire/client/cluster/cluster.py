@@ -68,8 +68,8 @@ class Cluster(Brokers):
         The version is the newest that both sides know and that carries all that the request states: one that names a
         topic is not sent in a version with topic ids. As Kafka's clients do, it repeats a request that was not
         answered, and one where all error codes of the response are temporary (`kafka_errors.RETRIABLE`), to the
-        broker that is responsible then. A response in which anything succeeded, or failed for good, is returned as it
-        is.
+        broker that is responsible then. A response in which anything succeeded, or failed with a permanent error, is
+        returned unchanged.
 
         Args:
             request: any request of Kafka's protocol.
@@ -193,7 +193,7 @@ def _target(
 def refusal(response: Message) -> int:
     """The error code of a response in which nothing succeeded; 0 where anything did.
 
-    Of several codes the first that is not temporary, if there is one.
+    If there are several codes, it is the first that is not temporary, or else the first.
     """
     codes = list(_outcomes(response))
     if 0 in codes:

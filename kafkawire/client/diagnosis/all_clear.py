@@ -22,7 +22,7 @@ _NAMED = 20
 
 
 class LeaderCheck(msgspec.Struct, frozen=True):
-    """What brokers say of the leaders of partitions.
+    """The leaders of partitions, by the metadata of all brokers.
 
     Attributes:
         brokers: those that answered. `doubts`: of the partitions that the leader may not have described, with why.

@@ -63,7 +63,7 @@ async def find_blocking(
 
     Args:
         search: how to search; its `places` become the group's partitions.
-        progress: as for `find_hanging`.
+        progress: called with the number of partitions described since its last call, and the total.
 
     Raises:
         ClientError: nothing is known of the group, or nothing could be read.

@@ -34,7 +34,7 @@ _PRODUCERS, _IDS, _RANDOM_IDS = 10_000, 10_000, 100
 
 
 class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read of a cluster; what could not be is empty or None.
+    """The data that was read of a cluster; fields that could not be read are empty or None.
 
     Attributes:
         brokers: settings by broker id. `topics`: settings by name.
@@ -70,7 +70,7 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Symptom(NamedTuple):
-    """What a check found: whose setting or state, its name, its value."""
+    """A finding of a check: whose setting or state, its name, its value."""
 
     subject: str
     setting: str

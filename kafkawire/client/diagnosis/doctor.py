@@ -38,7 +38,8 @@ T = TypeVar("T")
 
 
 async def examine(cluster: Cluster, *, delivery_timeout_ms: int = 120_000, pause_ms: int = 86_400_000) -> rows.Checkup:
-    """What in a cluster invites hanging transactions, loss of data or trouble of coordinators; and the census.
+    """The settings and states of a cluster that invite hanging transactions, loss of data or trouble of coordinators;
+    and the census.
 
     Args:
         delivery_timeout_ms: delivery.timeout.ms of the producers, which no request contains.

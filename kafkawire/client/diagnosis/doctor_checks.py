@@ -66,7 +66,7 @@ class SymptomCheck(NamedTuple):
 
 
 def risks(state: ClusterState) -> tuple[rows.Risk, ...]:
-    """What invites trouble, in the order of the checks."""
+    """The risks that the checks find, in the order of the checks."""
     return tuple(
         rows.Risk(check=check.name, why=check.why, source=check.source, action=check.action, **symptom._asdict())
         for check in CHECKS

@@ -92,7 +92,7 @@ async def observe(
         read_log: whether `__transaction_state`, which can be large, may be read as a proof.
         logs: what logs show, which is more than leaders say.
         pause: sleeps for the given seconds, before suspects are read again. `clock`: returns epoch milliseconds.
-        progress: as for `find_hanging`.
+        progress: called with the number of partitions described since its last call, and the total.
     """
     prover = NoOwnerProver(cluster, search.timeout_s, read_log=read_log)
     return await _Finder(

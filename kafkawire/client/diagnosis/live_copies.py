@@ -32,7 +32,7 @@ from kafkawire.witness.packed_rows import PackedRows
 
 
 class LiveCopies(HeldSide):
-    """What the leaders of a cluster hold when they are read.
+    """The logs of a cluster's leaders, as they are when they are read.
 
     Args:
         loop: runs what is asked. cluster: whom to ask. address: of the cluster, as it is named in rows.
@@ -76,7 +76,7 @@ class LiveCopies(HeldSide):
             place = CONSUMER_OFFSETS, partition
             if place in self._partitions:
                 reading = _Reading(self, place)
-                # Whether compaction has come across is not known of a live log: absence proves nothing.
+                # How far compaction of a live log has come is not known, so a missing batch proves nothing.
                 logs.add(self._path(place), self._records(reading), whole=False, rewritten=True)
 
     def _records(self, reading: _Reading) -> Iterator[GroupRecord]:
@@ -128,7 +128,7 @@ class _Reading:
 
 
 class _Headers(NamedTuple):
-    """What is kept of some batches: rows of data and of markers; first and last offsets of all."""
+    """The parts of some batches that are kept: rows of data and of markers; first and last offsets of all."""
 
     data: Held
     markers: Held

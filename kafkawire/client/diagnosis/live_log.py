@@ -68,7 +68,7 @@ async def planned(
     since: int | None,
     committed: bool,
 ) -> tuple[list[LiveLog], dict[TopicPartition, ClientError]]:
-    """What is read of partitions, and why others are not.
+    """The logs that are read of partitions, and the reasons why others are not.
 
     Args:
         offsets_of: that are wanted. since: only from the first record on that is as new (epoch milliseconds).

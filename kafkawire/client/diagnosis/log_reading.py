@@ -63,7 +63,7 @@ class FetchRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadWith(msgspec.Struct, frozen=True, kw_only=True):
-    """What ranges are read with.
+    """The settings with which ranges are read.
 
     Attributes:
         address: of the cluster, as findings and damage name it.

@@ -45,7 +45,7 @@ class NoOwnerProver:
         return self._authorizer
 
     async def prove(self, reading: ClusterReading, producer_ids: Collection[int]) -> tuple[Absence, dict[int, IdState]]:
-        """What is proven of producer ids that no coordinator named, and the states that the log has of their ids.
+        """The proofs for producer ids that no coordinator named, and the states of their ids in the log.
 
         Without an authorizer nothing is hidden: it is enough that every coordinator has loaded its partitions and
         answered. Otherwise all of `__transaction_state` has to be read.

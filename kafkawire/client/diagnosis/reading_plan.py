@@ -63,7 +63,7 @@ def mega(size: int) -> str:
 async def plan_reading(
     cluster: Cluster, metadata: Metadata, load: Load, *, since_ms: int | None, timeout_s: float | None
 ) -> ReadingPlan:
-    """What to read, from offsets and producers of the leaders; nothing is fetched.
+    """Makes the plan from offsets and producers of the leaders; nothing is fetched.
 
     Args:
         metadata: of the topics to read, and of `__transaction_state`.

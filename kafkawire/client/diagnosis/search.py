@@ -26,7 +26,7 @@ FETCH_BYTES = 8 << 20
 
 
 class LogsRead(msgspec.Struct, frozen=True):
-    """What was read of logs before a search.
+    """The logs that were read before a search.
 
     Attributes:
         opens: the open transactions that were found in them.

@@ -155,7 +155,7 @@ class _Again:
 
 
 def coordinator_key(group: str, place: TopicPartition, one: ShareOffset) -> str:
-    """What chooses the partition of the state (Kafka's `SharePartitionKey.asCoordinatorKey`)."""
+    """The key that chooses the partition of the state (Kafka's `SharePartitionKey.asCoordinatorKey`)."""
     return f"{group}:{uuid_text(one.topic_id)}:{place.partition}"
 
 

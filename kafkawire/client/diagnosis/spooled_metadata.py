@@ -250,7 +250,7 @@ class _Quorum:
         raise ClientError(f"{CLUSTER_METADATA}: no controller leads the quorum, or its leader changes all the time")
 
     async def _follow(self, api: str, code: int, leader: tuple[int, int] | None, deadline: Deadline) -> None:
-        """Takes leader and epoch from a refusal. Raises ClientError: it is refused for good."""
+        """Takes leader and epoch from a refusal. Raises ClientError: the refusal is permanent."""
         if code == CLUSTER_DENIED:
             raise BrokerError(code, f"{api} of {CLUSTER_METADATA}", right="ClusterAction on the cluster")
         if code in _NO_SUCH_TOPIC:

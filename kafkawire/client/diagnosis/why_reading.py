@@ -39,7 +39,7 @@ async def read_why(
 
     Args:
         search: how to search; its topics and partitions are replaced by the subject's.
-        progress: as for `find_hanging`.
+        progress: called with the number of partitions described since its last call, and the total.
 
     Raises:
         ClientError: the subject is not known, or nothing could be read.

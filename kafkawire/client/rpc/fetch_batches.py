@@ -135,7 +135,7 @@ def records_in(answer: FetchResponse, key: TopicPartition) -> bytes:
 
 
 def part_in(answer: FetchResponse, key: TopicPartition) -> PartitionData:
-    """What a response has of a partition. Raises ClientError: the broker's error."""
+    """The part of a response for a partition. Raises ClientError: the broker's error."""
     if answer.error_code:
         raise BrokerError(answer.error_code, f"partition {key}")
     for topic in answer.responses:

@@ -65,7 +65,7 @@ class GroupAssignment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def group_assignment(cluster: Cluster, group: str, deadline: Deadline) -> GroupAssignment | None:
-    """What the members of a group are assigned; None where its coordinator knows no group of this name.
+    """The partitions assigned to the members of a group; None where its coordinator knows no group of this name.
 
     Args:
         group: its id.

@@ -52,7 +52,7 @@ class DeletedOffsets(NamedTuple):
 
 
 class _Fetched(NamedTuple):
-    """What is at an offset, and the offset that follows."""
+    """The result of a Fetch at an offset, and the offset that follows."""
 
     found: LogPiece | DeletedOffsets
     following: int
@@ -109,8 +109,8 @@ async def fetched_at(
     committed: bool = False,
     most: int = PIECE,
 ) -> PartitionData | int:
-    """What a partition's leader has at an offset; or the new log start offset, where retention has deleted the offset.
-    The call has a deadline of its own, by default as configured.
+    """The batches of a partition's leader at an offset; or the new log start offset, where retention has deleted the
+    offset. The call has a deadline of its own, by default as configured.
 
     Args:
         leader: broker id of the one that is asked first; None: as the metadata says.

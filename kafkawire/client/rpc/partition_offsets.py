@@ -18,7 +18,8 @@ from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOf
 from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse
 
 _EARLIEST, _LATEST = -2, -1
-#: Of tiered storage: the first offset on the leader's disk (KIP-405), the last one in the tier (KIP-1005).
+#: Timestamps of ListOffsets for tiered storage: the first offset on the leader's disk (KIP-405), the last in the tier
+#: (KIP-1005).
 _LOCAL, _TIERED = -4, -5
 #: The record with the newest time, and that time (KIP-734).
 _NEWEST = -3

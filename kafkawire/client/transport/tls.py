@@ -17,7 +17,7 @@ from kafkawire.errors import MissingExtraError
 _PEM = b"-----BEGIN "
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _OLD_VERSIONS = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
-#: Of a store of certificates; all authorities of a system are some 250 KB.
+#: The most bytes of a store of certificates; all authorities of a system are some 250 KB.
 _MOST_BYTES = 16 << 20
 _JKS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 

@@ -65,7 +65,7 @@ class DecodedColumns(NamedTuple):
     utf8_problem: Callable[[int], str | None]
 
     def problems(self) -> pa.Array:
-        """What is wrong with each value: its error, or its texts that are no UTF-8; null where nothing is."""
+        """The problem of each value: its error, or its texts that are no UTF-8; null where there is none."""
         import pyarrow as pa
 
         if not self.errors and not self.impure:

@@ -187,7 +187,7 @@ class LayoutPlan:
 
 
 def make_plan(table: Table, root: int, shape: Shape) -> LayoutPlan:
-    """What an engine reads of a layout.
+    """Makes the plan by which an engine reads a layout.
 
     Args:
         table: of the message.

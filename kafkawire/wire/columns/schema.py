@@ -39,7 +39,7 @@ ELEMENT = "element"
 
 
 class ArrowStyle(NamedTuple):
-    """What differs between users of Arrow data: Spark knows text uuids only, and no column that is never null."""
+    """The differences between users of Arrow data: Spark has uuids as text only, and no column that is never null."""
 
     text_uuids: bool = False
     all_nullable: bool = False
