@@ -92,6 +92,7 @@ class TcpConnection:
         self._holds: list[Ticket | None] = [None, None]
         self._now = (0, 0)  # packet and time
         self._ending = False
+        self._likely = False  # there may have been requests in bytes that were dropped
         #: The end that is a broker by the rules given; None where no rule names it.
         self._broker = decoder.recognizer.broker((segment.source[1], segment.destination[1]))
         self._closed: set[int] = set()  # ends that have closed a connection that is not decoded
@@ -100,11 +101,8 @@ class TcpConnection:
         #: Packets captured after the acknowledgments of their bytes. A response to a request in such a packet may have
         #: been captured before it; to another one it was not: a broker acknowledges a request before it answers it.
         self._late: deque[int] = deque(maxlen=1000)
-        known = decoder.recognizer.versions
-        self._alone = [
-            OneWay(port, ruled=self._broker == end, api_keys=known)
-            for end, (_, port) in enumerate((segment.source, segment.destination))
-        ]
+        ports, known = (port for _, port in self.endpoints), decoder.recognizer.versions
+        self._alone = [OneWay(port, ruled=self._broker == end, api_keys=known) for end, port in enumerate(ports)]
 
     def reopened_by(self, segment: TcpSegment) -> bool:
         """Whether a segment begins a new connection between the same endpoints: a SYN that is no retransmission."""
@@ -127,12 +125,7 @@ class TcpConnection:
         return len(self._closed) == 2 or all(stream.complete for stream in self.streams)
 
     def process(self, segment: TcpSegment, packet: int, time_ns: int) -> None:
-        """Takes one segment of either direction.
-
-        Args:
-            packet: number of its packet, from 1.
-            time_ns: time of its packet, epoch nanoseconds.
-        """
+        """Takes one segment of either direction. `packet`: its packet's number, from 1; `time_ns`: that one's time."""
         self.bytes += len(segment.payload) + segment.missing
         self.cut += segment.missing
         self._now = (packet, time_ns)
@@ -174,7 +167,7 @@ class TcpConnection:
         if self.tls is not None and self.verdict != OTHER:
             self._decrypted(self.tls.finish())
         self._ending = True  # not before: the last events come one by one
-        likely = self.verdict == UNDECIDED and any(self._may_have_requests(index) for index in (0, 1))
+        likely = self.verdict == UNDECIDED and (self._likely or any(map(self._may_have_requests, (0, 1))))
         for index, direction in enumerate(self._directions):
             direction.look_again()
             self._advance(index, self._found(index))
@@ -264,6 +257,9 @@ class TcpConnection:
         if isinstance(event, Chunk):
             self._advance(index, direction.take(event))
             return
+        if self._decides(index):
+            self._handle(index, event)
+            return
         cut = self._cut_frame(index, event.missing)
         if cut is not None:
             self._advance(index, self._begin(index, cut))
@@ -324,6 +320,15 @@ class TcpConnection:
         if index == self._client:
             return self._decoder.recognizer.request(head) in (Recognition.YES, Recognition.LIKELY)
         return len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in self._matcher.outstanding
+
+    def _decides(self, index: int) -> bool:
+        """Whether the bytes before a hole decide what the connection is: nothing follows them."""
+        if self.verdict != UNDECIDED or not self._directions[index].loose:
+            return False
+        self._likely |= self._may_have_requests(index)
+        self._directions[index].look_again()
+        self._advance(index, self._found(index))
+        return self.verdict != UNDECIDED
 
     def _cut_frame(self, index: int, missing: int) -> int | None:
         """Where a packet begins with a frame that a hole cuts, while no frame boundary is known."""

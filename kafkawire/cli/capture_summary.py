@@ -113,9 +113,9 @@ def _passed_over(summary: Summary) -> Iterator[str]:
             f"{counted(summary.joined, 'connection')} whose beginning was not captured"
         )
     for verdict, what in (
-        ("likely", "that may be Kafka's, too short to be certain: their frames are not shown"),
+        ("likely", "that may be Kafka's, with too few frames to be certain: they are not shown"),
         ("tls", "encrypted (TLS), not decoded"),
-        ("undecided", "too short to determine whether they are Kafka's"),
+        ("undecided", "of which too little was captured to determine whether they are Kafka's"),
         ("other", "not Kafka's"),
     ):
         if summary.bytes[verdict]:

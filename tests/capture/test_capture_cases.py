@@ -286,6 +286,38 @@ def test_a_lost_response_of_several_with_one_correlation_id_is_named() -> None:
     assert code == 4
 
 
+def newer_fetch(number: int) -> bytes:
+    """A whole request of a version that is not known."""
+    body = bytes.fromhex("00010019") + number.to_bytes(4, "big") + b"\0\5tests" + bytes(range(41))
+    return len(body).to_bytes(4, "big") + body
+
+
+@pytest.mark.parametrize("answered", [2, 3])
+@pytest.mark.parametrize("handshake", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_whole_request_before_a_hole_is_not_dropped_with_it(known: bool, handshake: bool, answered: int) -> None:
+    """It was waited for what follows, which is lost. A request of a version that is not known needs its response."""
+    talk = Conversation(handshake=handshake)
+    if known:
+        talk.request(MetadataRequest(), version=9, correlation_id=3)
+    else:
+        talk.send(0, newer_fetch(3))
+    lost = len(talk.packets)
+    talk.request(MetadataRequest(), version=9, correlation_id=4)
+    talk.response(MetadataResponse(), version=9, correlation_id=answered).close()
+    del talk.packets[lost]
+    other = ask(Conversation(("10.0.0.7", 1024)), 9)
+    data = pcap(map(ethernet, [*talk.packets, *other.packets]))
+    rows, code = both(data)
+    found = [row.api for row in rows if row.correlation_id == 3 and row.api is not None]
+    certain = known or answered == 3
+    assert found == (["Metadata" if known else "Fetch"] if certain else [])
+    assert code == 4
+    whole = capture.read(BytesIO(data))
+    assert list(whole) == rows
+    assert dict(whole.summary.connections) == ({"kafka": 2} if certain else {"kafka": 1, "likely": 1})
+
+
 @pytest.mark.parametrize("kept", [90, 100, 200])
 @pytest.mark.parametrize("first", range(6))
 def test_truncated_responses_of_a_joined_connection_are_named(kept: int, first: int) -> None:

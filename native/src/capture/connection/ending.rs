@@ -60,7 +60,10 @@ impl Connection {
             self.decrypt(py, context, |tls, context| tls.call(py, context, "tls_finish", ()))?;
         }
         self.ending = true; // not before: the last events come one by one
-        let likely = self.may_have_requests(py, context)?;
+        let mut likely = self.likely;
+        for index in [0, 1] {
+            likely = likely || self.may_have_requests(py, context, index)?;
+        }
         for index in [0, 1] {
             self.directions[index].look_again();
             let frames = self.found(py, context, index)?;

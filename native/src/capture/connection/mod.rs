@@ -82,6 +82,8 @@ pub struct Connection {
     holds: [Hold; 2],
     pub now: Moment,
     ending: bool,
+    /// There may have been requests in bytes that were dropped.
+    likely: bool,
     reset: Option<Reset>,
     /// Ends that have closed a connection that is not decoded.
     closed: [bool; 2],
@@ -113,6 +115,7 @@ impl Connection {
             holds: Default::default(),
             now: (0, 0),
             ending: false,
+            likely: false,
             reset: None,
             closed: [false; 2],
             early_problems: Vec::new(),
@@ -287,6 +290,9 @@ impl Connection {
         if self.is_joined_tls(index, &event) {
             self.dismiss(context, Verdict::Tls);
             return Ok(());
+        }
+        if matches!(event, Event::Loss(..)) && self.decides(py, context, index)? {
+            return self.handle(py, context, index, event);
         }
         match event {
             Event::Chunk(data, at) => {

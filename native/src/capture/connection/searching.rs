@@ -107,18 +107,26 @@ impl Connection {
         Ok(offset)
     }
 
-    /// Whether it may have requests, too few to decide.
-    pub(super) fn may_have_requests(&self, py: Python<'_>, context: &Context) -> PyResult<bool> {
-        for index in [0, 1] {
-            if self.verdict == Verdict::Undecided && self.may_be_client(index) {
-                let direction = &self.directions[index];
-                let data = (PyBytes::new(py, direction.loose()), direction.starts(), self.other(py, index));
-                if context.call(py, "may_begin", data)?.extract()? {
-                    return Ok(true);
-                }
-            }
+    /// Whether the bytes before a hole decide what the connection is: nothing follows them.
+    pub(super) fn decides(&mut self, py: Python<'_>, context: &mut Context, index: usize) -> PyResult<bool> {
+        if self.verdict != Verdict::Undecided || self.directions[index].loose().is_empty() {
+            return Ok(false);
         }
-        Ok(false)
+        self.likely |= self.may_have_requests(py, context, index)?;
+        self.directions[index].look_again();
+        let frames = self.found(py, context, index)?;
+        self.advance(py, context, index, frames)?;
+        Ok(self.verdict != Verdict::Undecided)
+    }
+
+    /// Whether one direction may have requests, too few to decide.
+    pub(super) fn may_have_requests(&self, py: Python<'_>, context: &Context, index: usize) -> PyResult<bool> {
+        if self.verdict != Verdict::Undecided || !self.may_be_client(index) {
+            return Ok(false);
+        }
+        let direction = &self.directions[index];
+        let data = (PyBytes::new(py, direction.loose()), direction.starts(), self.other(py, index));
+        context.call(py, "may_begin", data)?.extract()
     }
 
     /// The loose bytes of the other direction, and the offsets in them at which packets begin.
