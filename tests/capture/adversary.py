@@ -29,7 +29,9 @@ from msgspec.structs import replace
 
 from kafkawire import capture
 from kafkawire.capture import TcpSegment, parse, read_packets
+from kafkawire.capture.frame_stream import FrameStream
 from kafkawire.capture.network import ACK, FIN, RST, SYN
+from kafkawire.capture.tcp_stream import Chunk
 from kafkawire.rows import Exchange
 from tests.capture import cuts, tunnels, wiretap
 from tests.capture.mutations import account
@@ -274,15 +276,38 @@ def written(piece: Piece, numbers: random.Random) -> bytes:
 
 
 class Known(NamedTuple):
-    """A capture: its segments, and what its rows show, with the packet of each one's request and response."""
+    """A capture: its segments, and what its rows show, with the first and the last packet of each."""
 
     segments: list[TcpSegment]
-    rows: list[tuple[Shown, int, int | None]]
+    rows: list[tuple[Shown, int, int]]
 
     @classmethod
     def of(cls, data: bytes) -> Known:
-        found = capture.read(BytesIO(data))
-        return cls(segments_of(data), [(shown(row), row.packet or 0, row.response_packet) for row in found])
+        segments = segments_of(data)
+        last = last_packets(segments)
+        rows = []
+        for row in capture.read(BytesIO(data)):
+            frames = (row.packet, row.request_bytes), (row.response_packet, row.response_bytes)
+            ends = [last.get((packet, size or 0), packet) for packet, size in frames if packet is not None]
+            rows.append((shown(row), row.packet or 0, max(ends, default=0)))
+        return cls(segments, rows)
+
+
+def last_packets(segments: Sequence[TcpSegment]) -> dict[tuple[int, int], int]:
+    """Of the frames of connections whose beginning is there, by the first packet and the size: the last packet."""
+    found: dict[tuple[int, int], int] = {}
+    directions: dict[tuple[object, object], FrameStream] = {}
+    for number, one in enumerate(segments, 1):
+        key = one.source, one.destination
+        if one.flags & SYN:
+            directions[key] = FrameStream()
+            directions[key].stream.open(one.sequence)
+            directions[key].begin(0)
+        elif (direction := directions.get(key)) is not None:
+            for event in direction.stream.segment(one.sequence, one.payload, number, 0):
+                if isinstance(event, Chunk):
+                    found |= {(frame.packet, frame.size): number for frame in direction.take(event)}
+    return found
 
 
 def contradiction(known: Known, seed: int) -> str | None:
@@ -319,9 +344,7 @@ def _contradiction(known: Known, piece: Piece, first: int, count: int, data: byt
     clean = Counter(shown(row) for row in rows if row.problem is None and row.request_bytes is not None)
     if false := clean - whole:
         return f"rows that are not in the capture: {next(iter(false))}"
-    inside = Counter(
-        one for one, packet, answer in known.rows if first < packet and (answer or packet) <= first + count
-    )
+    inside = Counter(one for one, packet, last in known.rows if first < packet and last <= first + count)
     missing = inside - Counter(shown(row) for row in rows if row.request_bytes is not None)
     if missing and piece.whole:
         return f"{missing.total()} rows are missing although nothing was lost: {next(iter(missing))}"

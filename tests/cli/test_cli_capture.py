@@ -128,6 +128,38 @@ def test_records_decodes_batches_and_no_payloads_omits_them(run: Run, trace: Pat
     assert records("--body", "--no-payloads") is None
 
 
+def test_records_that_cannot_be_read_exit_with_4(run: Run, trace: Path) -> None:
+    """Their batch is whole to whoever does not look inside."""
+    data = trace.read_bytes().replace(RECORDS, RECORDS[:-1] + bytes((RECORDS[-1] ^ 1,)))
+    trace.write_bytes(data)
+    assert [row["problem"] for row in exchanges(run, trace, "--body")] == [None] * 3
+    result = run("capture", trace, "--records")
+    assert result.code == 4
+    row = json.loads(result.out.splitlines()[1])
+    assert row["problem"].startswith("request: records: at byte 0: crc_mismatch: ")
+    (batch,) = row["request"]["topicData"][0]["partitionData"][0]["records"]
+    assert (batch["kind"], batch["reason"]) == ("damage", "crc_mismatch")
+    assert result.err.startswith(f"incomplete: {trace}: packet 5: request: records: at byte 0: crc_mismatch: ")
+
+
+@pytest.mark.parametrize("number", [1, 0])
+def test_a_connection_of_one_request_that_is_not_certain_exits_with_4(run: Run, trace: Path, number: int) -> None:
+    """A whole frame of a version that is not known, without a response: by its client id it may be Kafka's."""
+    name = b"\0\2me" if number else b"\xff\xff"
+    request = b"\0\1\0\x19" + number.to_bytes(4, "big") + name + bytes(range(40))
+    unknown = len(request).to_bytes(4, "big") + request
+    trace.write_bytes(pcap([(unknown, b"")]) + pcap(TALK)[24:].replace(b"\x0a\0\0\1", b"\x0a\0\0\3"))
+    result = run("capture", trace)
+    assert len(result.out.splitlines()) == 3
+    what = (
+        "that may be Kafka's, with too few frames to be certain: they are not shown"
+        if number
+        else "of which too little was captured to determine whether they are Kafka's"
+    )
+    start = f"{'incomplete' if number else 'note'}: {trace}: 1 connection ({len(unknown)} bytes) {what}\n"
+    assert (result.code, result.err) == (4 if number else 0, start)
+
+
 @pytest.mark.parametrize("format", ["table", "csv", "json", "jsonl"])
 def test_every_format_is_harmless(run: Run, trace: Path, format: str) -> None:
     result = run("capture", trace, "--records", "--format", format)
@@ -295,6 +327,13 @@ def test_decode_as_reads_a_udp_port_as_an_encapsulation(run: Run, trace: Path) -
     result = run("capture", trace)
     assert (result.code, result.out) == (1, b"")
     assert f"{len(frames)} packets: UDP port 12345)" in result.err
+
+
+def test_decode_as_reads_a_tcp_port_as_kafkas(run: Run, trace: Path) -> None:
+    trace.write_bytes(pcap([(b"\0\0\0\x0e\0\1\0\x5a\0\0\0\1" + bytes(6), b"\0\0\0\4\0\0\0\1")]))
+    assert run("capture", trace).code == 1
+    (row,) = exchanges(run, trace, "--decode-as", f"tcp.port=={BROKER[1]},kafka", code=4)
+    assert (row["api"], row["version"], row["response_bytes"]) == ("Fetch", 90, 4)
 
 
 def test_unknown_encapsulation_is_a_usage_error_that_lists_the_known_ones(run: Run, trace: Path) -> None:

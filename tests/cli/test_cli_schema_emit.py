@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from kafkawire.records.inside_bytes import CONTENTS
 from tests.cli.runner import Run
 
 
@@ -123,3 +125,14 @@ def test_pages_need_a_folder(run: Run) -> None:
     done = run("schema", "emit", "docs")
     assert done.code == 2
     assert "docs needs a folder" in done.err
+
+
+@pytest.mark.slow
+def test_every_field_whose_bytes_hold_a_message_says_so_in_kaitai(run: Run, tmp_path: Path) -> None:
+    """By the table that captures read: a sentence for each of its fields, and for no other."""
+    assert run("schema", "emit", "kaitai", "-o", str(tmp_path)).code == 0
+    found = {path.stem: len(re.findall(r"\bInside:\s", path.read_text("utf-8"))) for path in tmp_path.glob("*.ksy")}
+    named = {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): len(fields) for name, fields in CONTENTS.items()}
+    assert {name: count for name, count in found.items() if count} == named
+    text = " ".join((tmp_path / "join_group_request.ksy").read_text("utf-8").split())
+    assert "with protocol type consumer ConsumerProtocolSubscription behind its int16 version" in text

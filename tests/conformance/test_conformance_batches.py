@@ -10,6 +10,7 @@ from itertools import islice
 import pytest
 
 from kafkawire.records import CODECS, Record, batch, build
+from tests.records.test_records_cases import CASES, RECORDS
 from tools.conformance.batches import judging, sources
 from tools.conformance.batches.__main__ import page, summary
 from tools.conformance.batches.run import Amounts, BatchOutcome, compare, mutated
@@ -60,6 +61,14 @@ def test_what_clients_and_brokers_wrote_is_read_alike(oracle: Oracle) -> None:
     verdicts = list(judging.judge(oracle, chosen))
     assert [str(verdict) for verdict in verdicts if verdict.wrong] == []
     assert {verdict.kind for verdict in verdicts} <= {judging.SAME, judging.WRAPPER_OFFSETS.name}
+
+
+def test_batches_of_which_readers_disagreed_are_read_alike(oracle: Oracle) -> None:
+    kinds = {name: judging.REFUSED if RECORDS[name] is None else judging.SAME for name in CASES}
+    verdicts = judging.judge(oracle, CASES.values())
+    assert {name: (verdict.kind, verdict.wrong) for name, verdict in zip(CASES, verdicts, strict=True)} == {
+        name: (kind, None) for name, kind in kinds.items()
+    }
 
 
 # The comparisons find what is wrong -----------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ APPLICATIONS = (
     Client("franz-go-1.22.3", "4.4.0", go("franz-go")),
     Client("segmentio-0.4.51", "4.4.0", go("segmentio")),
     Client("rust-rdkafka-0.39.0", "4.4.0", rust()),
+    Client("node-rdkafka-3.6.1", "4.4.0", node("node_rdkafka_client.js", "node-rdkafka@3.6.1", compiled=True)),
 )
 #: Name of an archive -> the clients that are in it.
 ARCHIVES = {"client-captures": CLIENTS, "application-captures": APPLICATIONS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -53,12 +54,17 @@ def python(script: str, *packages: str) -> Commands:
     return commands
 
 
-def node(script: str, package: str) -> Commands:
-    """A script of this folder, with a package of npm, as `name@version`."""
+def node(script: str, package: str, *, compiled: bool = False) -> Commands:
+    """A script of this folder, with a package of npm, as `name@version`.
+
+    `compiled`: the package's own scripts compile it, with the headers beside the program `node`.
+    """
 
     def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
         def fill(folder: Path) -> None:
-            _run(["npm", "install", "--ignore-scripts", "--silent", "--prefix", str(folder), package])
+            how = [] if compiled else ["--ignore-scripts"]
+            headers = f"npm_config_nodedir={Path(shutil.which('node') or 'node').resolve().parents[1]}"
+            _run(["env", headers, "npm", "install", *how, "--silent", "--prefix", str(folder), package])
 
         modules = _folder(package.replace("@", "-"), fill) / "node_modules"
         return [["node", str(_HERE / script), str(modules), bootstrap, topic, str(count)]]
