@@ -1,4 +1,4 @@
-"""What generated packages import, and the only module of kafkawire that they import.
+"""The names that generated packages import. They import no other module of kafkawire.
 
 A package states the interface that it was generated for, and `check_generated` refuses one that this module cannot
 serve (docs/stability.md).

@@ -1,4 +1,4 @@
-"""Which offsets of a log are missing, and which come twice, from its batches in order. Pure.
+"""`OffsetScan`: the offsets of a log that are missing, and those that occur twice, from its batches in order. Pure.
 
 The audit (`transactions.parts.segment_scan`), the outcomes of transactions (`transaction_states`) and the statuses of
 offsets (`offsets.batch_runs`) all use this scan. Why offsets are missing (damage, compaction, a segment that is not

@@ -1,4 +1,5 @@
-"""Which files of a partition a broker uses after its next start, where it was stopped while it replaced segments."""
+"""`in_use`: the files of a partition that a broker uses after its next start, where it was stopped while it replaced
+segments."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""How the transactions of a partition ended, from its batches, as read_committed consumers see it (KIP-98; Kafka's
-`CompletedFetch` and `UnifiedLog.fetchLastStableOffsetMetadata`). No I/O: `isolation` reads a partition.
+"""`TransactionScan`: how the transactions of a partition ended, from its batches, as read_committed consumers see it
+(KIP-98; Kafka's `CompletedFetch` and `UnifiedLog.fetchLastStableOffsetMetadata`). No I/O: `isolation` reads a
+partition.
 
 The outcome of a transactional batch is in the next marker of its producer, whatever began before the log or the part of
 it that was read. So a `TransactionScan` of a part needs no part before it, scans are joined in the order of the log

@@ -1,4 +1,5 @@
-"""Which transactions of a topic blocked read_committed consumers the longest, by copies of log directories."""
+"""`copied_holds`: the transactions of a topic that blocked read_committed consumers the longest, by copies of log
+directories."""
 
 from __future__ import annotations
 

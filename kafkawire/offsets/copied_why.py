@@ -1,4 +1,4 @@
-"""What blocks a group, a topic, an id or a producer, by an audit of copies of log directories."""
+"""`copied_why`: what blocks a group, a topic, an id or a producer, by an audit of copies of log directories."""
 
 from __future__ import annotations
 

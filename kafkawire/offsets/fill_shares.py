@@ -1,4 +1,4 @@
-"""Which groups fill a partition of `__consumer_offsets`, by the keys of its records. Pure."""
+"""`FillShares`: the groups that fill a partition of `__consumer_offsets`, by the keys of its records. Pure."""
 
 from __future__ import annotations
 

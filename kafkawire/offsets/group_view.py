@@ -1,5 +1,5 @@
-"""What copies of `__consumer_offsets` show of a group: its offsets, those in open transactions, and what its members
-are assigned."""
+"""`group_view`: a group by copies of `__consumer_offsets`: its offsets, those in open transactions, and the partitions
+that its members are assigned."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which transactions of a partition held its last stable offset, and for how long: those that blocked read_committed
-consumers the longest. Pure: from batches in order to rows.
+"""`LongestHolds`: the transactions that held the last stable offset of a partition the longest, and so blocked
+read_committed consumers. Pure: batches in order -> rows.
 
 A transaction holds the last stable offset from its first batch on, or, where one that began before it is still open,
 from the end of that one, until its marker. The end of a hold is by a broker's clock (the timestamp of a marker). The

@@ -1,4 +1,5 @@
-"""What records say of offsets that have left the state: those below the start offset. Pure, in two passes.
+"""`ShareHistory`: the fates of offsets that have left the state, those below the start offset, by its records. Pure, in
+two passes.
 
 The first pass folds (`ShareHistory.take`); the second walks over the same steps and gives the runs that were dropped,
 in the order of their offsets (`ShareHistory.finished`). So the history of a group is never in memory.

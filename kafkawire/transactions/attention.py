@@ -1,4 +1,5 @@
-"""Which findings need attention: what hangs, what is stuck, and what has held the last stable offset for too long.
+"""`attention_of`: whether a finding needs attention: it hangs, is stuck, or has held the last stable offset for too
+long.
 
 Each running transaction holds a last stable offset for a moment. One that holds it for longer than a limit blocks
 readers, whatever its verdict. Headlines and exit codes follow from this.

@@ -1,4 +1,4 @@
-"""What the verdicts rest on: facts about segments, partitions, open transactions and the coordinator's records.
+"""The facts that verdicts rest on, about segments, partitions, open transactions and the coordinator's records.
 
 Both engines (one machine, Spark) reduce log directories to these facts, and the same code judges them. A *copy* is
 one log directory that was read. Several may have the same partition, each one replica of it.

@@ -1,5 +1,5 @@
-"""What coordinators decided of the transactions whose data was captured: copies of `__transaction_state` -> packed
-rows."""
+"""`DecidedTransactions`: the coordinators' decisions on transactions whose data was captured: copies of
+`__transaction_state` -> packed rows."""
 
 from __future__ import annotations
 

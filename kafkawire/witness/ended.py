@@ -1,4 +1,5 @@
-"""How producers ended their transactions: EndTxn and AddPartitionsToTxn exchanges -> packed rows. Pure.
+"""`EndedTransactions`: how producers ended their transactions: EndTxn and AddPartitionsToTxn exchanges -> packed rows.
+Pure.
 
 From version 5 of EndTxn on (KIP-890) no two transactions have one producer id and epoch, so that an answer belongs to
 the transaction of each batch with these. Before version 5 transactions share epochs, and their order distinguishes

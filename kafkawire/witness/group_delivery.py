@@ -1,4 +1,4 @@
-"""Whether a group was given the records below the offsets that it committed. Pure.
+"""`deliveries`: whether a group was given the records below the offsets that it committed. Pure.
 
 Absence of a Fetch response proves nothing. That records were not given is shown by the consumer itself: it asks for
 them after the commit, or goes on after them, and no request can be missing in between (`positions`).

@@ -1,5 +1,5 @@
-"""What a copy of a partition holds: its batches as packed rows, and the status of each offset. Pure but for the walk
-over the replica's files."""
+"""`CopyOfPartition`: the batches that a copy of a partition holds, as packed rows, and the status of each offset. Pure
+but for the walk over the replica's files."""
 
 from __future__ import annotations
 

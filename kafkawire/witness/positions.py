@@ -1,4 +1,4 @@
-"""Where consumers stood in a partition, by the offsets that they fetched from. Pure.
+"""`FetchPositions`: the positions of consumers in a partition, by the offsets that they fetched from. Pure.
 
 A consumer names an offset in each Fetch request. Two requests between which no other one can be missing from the
 capture show that it was given nothing but what the captured responses have: the epochs of a fetch session (KIP-227)

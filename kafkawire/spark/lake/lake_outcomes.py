@@ -1,4 +1,4 @@
-"""What a read_committed consumer gets of a partition, from parts of its log that are read independently.
+"""The records of a partition that a read_committed consumer gets, from parts of its log that are read independently.
 
 Each part is scanned alone (`logdir.transaction_states`); `decide` joins the scans of a partition to the offset up to
 which records can be passed on, and the outcomes of its transactions.

@@ -1,4 +1,4 @@
-"""Which log a copied directory is a replica of, and which of several replicas is read.
+"""`logs_of`: the logs that copied directories are replicas of, and which of several replicas is read.
 
 A log is known by its cluster, its topic's id and its partition, wherever its files are: a topic that was deleted and
 created again has another id, and is another log.

@@ -1,1 +1,2 @@
-"""How Spark starts, on which Java, with this package on its workers; named jobs, and the size of tasks."""
+"""Spark sessions: their start, the Java that they run on, and this package on their workers; named jobs, and the size
+of tasks."""

@@ -1,4 +1,4 @@
-"""How far a stream has read each log, as its checkpoint has it; and what is between two positions.
+"""Positions up to which a stream has read each log, in the form of its checkpoint, and the bytes between two of them.
 
 A position is an offset and the leader epoch of the record before it, of a log that is known by its identity
 (`copied_logs`): it does not depend on how the log is cut into files, nor on the replica that is read.

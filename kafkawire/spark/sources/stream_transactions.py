@@ -1,4 +1,5 @@
-"""How the transactions of a log ended, for a stream: only what was appended since the last trigger is read.
+"""`StreamTransactions`: how the transactions of a log ended, for a stream, which reads only what was appended since the
+last trigger.
 
 A stream of committed records is never beyond a last stable offset: every transaction that began before its position
 had ended, or begins there. So its position is all that a restarted stream needs: a scan from there on knows what is

@@ -1,1 +1,1 @@
-"""What blocks a group, a partition or an id (`kafkawire why`), as values and as text."""
+"""The answer of `kafkawire why`: what blocks a group, a partition or an id, as values and as text."""

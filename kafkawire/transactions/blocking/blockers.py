@@ -1,5 +1,5 @@
-"""What blocks a subject (`kafkawire why`): a view on the findings of an audit or a search, and on what could not be
-read. Pure, and the same for copies and live clusters.
+"""`blockers_of`: what blocks a subject (`kafkawire why`), from the findings of an audit or a search, and from what
+could not be read. Pure, and the same for copies and live clusters.
 
 All open transactions of one id with one cause are one blocker, however many partitions they have: they have one remedy.
 """

@@ -1,4 +1,5 @@
-"""Whether a partition's `.txnindex` files agree with its log (KIP-98; Kafka's `TransactionIndex`).
+"""`TransactionIndexCheck`: whether a partition's `.txnindex` files agree with its log (KIP-98; Kafka's
+`TransactionIndex`).
 
 An index is derived from the log, and a broker trusts it: a wrong one makes it return aborted records. Each entry is
 judged as far as the log still shows what it rests on: where offsets are missing before the marker, a transaction may

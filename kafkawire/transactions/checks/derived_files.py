@@ -1,4 +1,4 @@
-"""Whether a partition's `.snapshot` files agree with its log.
+"""`SnapshotCheck`: whether a partition's `.snapshot` files agree with its log.
 
 Snapshots are derived from the log, and a broker trusts them: a wrong one makes it refuse producers. Each entry is
 judged only where the log still shows all that it rests on. `aborted_index` does the same for `.txnindex` files.

@@ -1,4 +1,5 @@
-"""Whether the replicas of a partition hold the same batches, up to the lower of their high watermarks.
+"""`replicas_agree`: whether the replicas of a partition hold the same batches, up to the lower of their high
+watermarks.
 
 A batch's checksum covers all of it but its offset and leader epoch; so offsets and checksums are compared, and open and
 aborted transactions follow. Compaction works on each replica by itself: a batch that it may have removed or rewritten

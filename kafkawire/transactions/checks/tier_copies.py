@@ -1,4 +1,5 @@
-"""Whether a tier (KIP-405) holds what `__remote_log_metadata` names, and all of the log below the local segments.
+"""`tier_answers`: whether a tier (KIP-405) holds what `__remote_log_metadata` names, and all of the log below the local
+segments.
 
 Copies of a tier, of its metadata and of a broker are of different moments: the newest objects may be missing from one,
 and then nothing is proved.

@@ -1,5 +1,5 @@
-"""Which records of a metadata log brokers and controllers cannot replay: they stop there, at every start (Kafka's
-`ClusterDelta`, `TopicsDelta` and `ClusterControlManager`). Pure."""
+"""`MetadataReplay`: the records of a metadata log that brokers and controllers cannot replay: they stop there, at every
+start (Kafka's `ClusterDelta`, `TopicsDelta` and `ClusterControlManager`). Pure."""
 
 from __future__ import annotations
 

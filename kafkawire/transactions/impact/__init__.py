@@ -1,1 +1,1 @@
-"""What open transactions hold back, and what an abort of each would hide."""
+"""The impact of open transactions: the records that they hold back, and those that an abort of each would hide."""

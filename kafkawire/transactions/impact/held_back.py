@@ -1,4 +1,5 @@
-"""What open transactions hold back, and what an abort of each would hide: pure functions over counts and settings.
+"""The impact of open transactions: the records that they hold back, and those that an abort of each would hide. Pure
+functions over counts and settings.
 
 A source counts the log from a partition's first open transaction on (`HeldLogCounter`): `impact_scan` from copies of
 it, `client.diagnosis.impact_reading` from a bounded Fetch. `with_impacts` makes the same rows of both. What was not

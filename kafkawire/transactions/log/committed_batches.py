@@ -1,4 +1,5 @@
-"""What a read_committed consumer gets of a partition (KIP-98; `CompletedFetch` of Kafka's consumer).
+"""`read_committed`: the batches of a partition that a read_committed consumer gets (KIP-98; `CompletedFetch` of Kafka's
+consumer).
 
 aborted, stable = outcome_of(partition)                  # two passes over the log: this is the first
 for batch in read_committed(partition, aborted, stable): ...

@@ -1,4 +1,4 @@
-"""When a transaction may be committed for its owner (`kafkawire txn commit`). Pure.
+"""`permit_commit`: whether a transaction may be committed for its owner (`kafkawire txn commit`). Pure.
 
 A commit cannot be taken back, and EndTxn names a transaction by its producer id and epoch only. Under transaction
 version 2 each end raises the epoch, so that an epoch has one transaction (KIP-890). Before, an epoch has as many as its

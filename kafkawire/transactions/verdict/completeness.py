@@ -1,4 +1,4 @@
-"""Whether an answer is complete: what was not read, or could not be judged.
+"""Completeness of an answer: what was found, what was not read, and what could not be judged.
 
 Headlines, exit codes and the JSON of `audit` and `find-hanging` follow from it.
 """

@@ -1,5 +1,5 @@
-"""How far copies of different moments reach: whether the coordinator's log was read past the data, and the partition
-past the end that the coordinator recorded."""
+"""`CopiedReach`: how far copies of different moments reach: whether the coordinator's log was read past the data, and
+the partition past the end that the coordinator recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a transaction hangs, is stuck or is late: fingerprints of known defects and settings, and which one fits.
+"""`cause_of`: why a transaction hangs, is stuck or is late, by fingerprints of known defects and settings.
 
 `FINGERPRINTS` is data. Each row has a function that looks at a `Case` and returns how sure it is, and why, or None. The
 first row that fits is the cause. docs/transactions.md has the source of each row, and whether it was
