@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from types import ModuleType
+from types import GenericAlias, ModuleType
 from typing import Any, TypeVar
 
 import pytest
@@ -133,7 +133,9 @@ def module_of(text: str) -> str:
 
 
 def first_sentence(value: Any) -> str:
-    """Of the docstring of a class or function; what a constant is."""
+    """Of the docstring of a class or function; what a constant or an alias of a type is."""
+    if isinstance(value, GenericAlias):
+        return f"`{value.__origin__.__name__}`"
     if inspect.ismodule(value) or inspect.isclass(value) or callable(value):
         text = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
         return re.split(r"(?<=[.:])\s(?=[A-Z`])", text)[0].removesuffix(":").replace("|", "\\|")

@@ -34,7 +34,7 @@ _TEXTS = (
 UNKNOWN_NAME = "a name that the message does not have"
 NOT_FINITE = "NaN and infinities as strings"
 INT8_OVERFLOW = "128 to 256 for an int8"
-LOOSE_BASE64 = "blanks, or text behind the padding, in base64"
+LOOSE_BASE64 = "blanks, or text after the padding, in base64"
 INTEGER_FOR_FLOAT = "an integer for a float64"
 OLD_BASE64 = "base64, which the converters of 2.7 to 3.4 write and cannot read"
 

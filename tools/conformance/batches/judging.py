@@ -49,7 +49,7 @@ REFUSALS = (
         "expected a whole message, found",
     ),
     Meant(
-        "bytes behind the last block of snappy",
+        "bytes after the last block of snappy",
         "Java does not look at one to three of them; they may be a block that was cut off.",
         "a xerial snappy block's length is cut off",
     ),
