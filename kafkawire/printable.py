@@ -13,7 +13,8 @@ from unicodedata import category
 
 #: A run of characters outside of printable ASCII.
 _SUSPECT = re.compile(r"[^ -~]+")
-#: The same in JSON text, where a newline can only be layout: inside of strings it is `\n`.
+#: A run of characters outside of printable ASCII in JSON text, where a newline can only be layout: inside of strings it
+#: is `\n`.
 _SUSPECT_JSON = re.compile(r"[^\n -~]+")
 #: Eight or more of one escape in a row, as `printable`, `repr` and JSON write them.
 _RUN = re.compile(r"(\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|[nrt]))\1{7,}")

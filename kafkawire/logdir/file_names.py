@@ -31,7 +31,7 @@ _UUID = "[A-Za-z0-9_-]{22}"
 #: State of a partition that was copied to a tier, and of its files.
 TIERED = "tiered"
 _TIERED_PARTITION = re.compile(rf"(?P<topic>.+)-(?P<partition>\d{{1,10}})-{_UUID}", re.ASCII | re.DOTALL)
-#: Of Aiven's plugin: a folder for a topic, and in it one for each partition.
+#: The names of folders of Aiven's plugin: one for a topic, and in it one for each partition.
 _OBJECTS_TOPIC = re.compile(rf"(?P<topic>.+)-{_UUID}", re.ASCII | re.DOTALL)
 _OBJECTS_PARTITION = re.compile(r"\d{1,10}", re.ASCII)
 _TIERED_SEGMENT = re.compile(

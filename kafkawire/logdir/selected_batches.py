@@ -12,7 +12,7 @@ from kafkawire.records import Batch
 from kafkawire.records.array_types import Bools, Int64
 from kafkawire.records.columns import Batches, records
 
-#: Less than any time: of records that cannot be read.
+#: The time of records that cannot be read, less than any other.
 _UNREAD = np.iinfo(np.int64).min
 
 

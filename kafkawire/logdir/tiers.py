@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kafkawire.logdir.log_files import LogFile
 
 _UUID = re.compile("[A-Za-z0-9_-]{22}", re.ASCII)
-#: Of `RemoteLogSegmentState`.
+#: Values of `RemoteLogSegmentState`.
 COPY_STARTED, COPY_FINISHED, DELETE_STARTED, DELETE_FINISHED = range(4)
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Above all offsets.
+#: A number above all offsets.
 NO_OFFSET = int(np.iinfo(np.int64).max)
 
 

@@ -14,7 +14,7 @@ from kafkawire.records.array_types import Bools, Int8
 from kafkawire.records.columns import Batches
 from kafkawire.records.damage import UNKNOWN_OUTCOME
 
-#: As consumers have it (`isolation.level`).
+#: The isolation levels of consumers (`isolation.level`).
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 

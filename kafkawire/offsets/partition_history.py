@@ -15,7 +15,7 @@ from kafkawire.rows import DamageRow, PartitionEvent, RowOrigin
 from kafkawire.transactions.cluster.metadata_log import MetadataLog, MetadataRecord
 from kafkawire.transactions.facts import CLUSTER_METADATA
 
-#: As leader of a PartitionChangeRecord: the leader stays. As its recovery state: it stays.
+#: The leader in a PartitionChangeRecord that keeps the leader, and the recovery state in one that keeps this.
 _SAME_LEADER, _SAME_STATE = -2, -1
 CLEAN, ELIGIBLE, UNCLEAN, NONE = "clean", "eligible", "unclean", "none"
 _CHECKPOINT = "as a checkpoint has it: what was before it is not known"

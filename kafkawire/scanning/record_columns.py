@@ -47,7 +47,7 @@ _FURTHER = (
     "timestamp_type", "leader_epoch", "transactional", "codec", "control", "coordinator_epoch", "key_size",
     "value_size",
 )  # fmt: skip
-#: Of records in files.
+#: The columns that only records in files have.
 OF_FILES = ("file", "position")
 
 

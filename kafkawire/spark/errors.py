@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from kafkawire.errors import KafkaWireError
 
-#: Of a worker: Spark asks it for short traces (the default), and for none (`hideTraceback`).
+#: Environment variables of a worker: Spark asks it for short traces (the default), and for none (`hideTraceback`).
 _SHORT_TRACE, _NO_TRACE = "SPARK_SIMPLIFIED_TRACEBACK", "SPARK_HIDE_TRACEBACK"
 
 

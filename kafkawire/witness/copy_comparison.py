@@ -24,7 +24,7 @@ NAMES = (
     "extra", "changed", "repeated", "reordered",
 )  # fmt: skip
 
-#: By the status that an offset has in the other copy; -1: above its end.
+#: What a batch is, by the status that its offset has in the other copy; -1: above its end.
 _BY_STATUS = np.full(statuses.CODES + 1, LOST, np.int8)
 for _status, _kind in (
     (statuses.COMPACTED, COMPACTED),

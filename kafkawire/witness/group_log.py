@@ -143,6 +143,7 @@ class GroupLogs:
         return (int(alike["record"][0]), path) if whole else None
 
 
-#: Of several records of one offset the one counts whose state has the lowest rank: committed, open, unknown, aborted.
+#: Ranks of states: of several records of one offset, the one with the lowest rank counts: committed, open, unknown,
+#: aborted.
 _RANK = np.array([0, 0, 3, 1, 2])
 _SEEN = {NONE: HELD, COMMITTED: HELD, ABORTED: OF_ABORTED, OPEN: OF_OPEN, UNKNOWN: UNDECIDED}

@@ -44,7 +44,7 @@ REPLICA, BROKER, METADATA, UNREADABLE = "replica", "broker", "metadata", "unread
 TIER, TIER_EVENTS = "tier", "tier_events"
 #: A `Size`.
 SIZE = "size"
-#: Those that the driver takes.
+#: The kinds of rows that the driver takes.
 OF_DRIVER = f"kind IN ('{BROKER}', '{METADATA}', '{UNREADABLE}', '{SIZE}')"
 
 #: The number of folders that is enough for the workers: the driver lists no more.

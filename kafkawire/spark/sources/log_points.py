@@ -15,7 +15,7 @@ from kafkawire.logdir.file_source import FileSource
 from kafkawire.logdir.seek import start_position
 from kafkawire.records import Batch, Damage, columns
 
-#: Of a batch without a leader epoch (magic 0 and 1), or where no batch is before.
+#: The leader epoch of a batch that has none (magic 0 and 1), and where there is no batch before.
 NO_EPOCH = -1
 _FAR = int(np.iinfo(np.int64).max)
 _HEADER_WINDOW = 1 << 16

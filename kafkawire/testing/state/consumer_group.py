@@ -246,5 +246,5 @@ def _range(
     return targets
 
 
-#: By name; the first is the default (group.consumer.assignors).
+#: The assignors by name; the first is the default (group.consumer.assignors).
 ASSIGNORS: dict[str, Assignor] = {"uniform": _uniform, "range": _range}

@@ -28,11 +28,11 @@ from kafkawire.transactions.answers import (
 )
 from kafkawire.transactions.log.batch_rules import RULES
 
-#: Those of every batch of a log.
+#: The checks of every batch of a log.
 BATCH_CHECKS = tuple(rule.name for rule in RULES)
 _SECOND = BATCH_CHECKS.index(COORDINATOR_EPOCH_MONOTONIC)
 
-#: Those of transactions, in the order of their answers.
+#: The checks of transactions, in the order of their answers.
 CHECKS = (
     *BATCH_CHECKS[:_SECOND],
     MARKER_EPOCH,
@@ -54,25 +54,26 @@ CHECKS = (
     ID_IN_ITS_PARTITION,
     REPLICAS_AGREE,
 )
-#: Those that are only answered where a tier was given (KIP-405); in the same order.
+#: The checks that are only answered where a tier was given (KIP-405), in the order of their answers.
 TIER_CHECKS = (TIER_COPY_FINISHED, TIER_OBJECT_KNOWN, TIER_OBJECT_PRESENT, TIER_COVERS_LOG)
 
-#: Those of share groups (KIP-932), which are only answered where a copy of `__share_group_state` is; in the same order.
-#: The rules are above this package: `offsets.share_rules`.
+#: The checks of share groups (KIP-932), in the order of their answers; they are only answered where a copy of
+#: `__share_group_state` is. The rules are above this package: `offsets.share_rules`.
 SHARE_CHECKS = (
     "share_transition", "share_start_offset", "share_epochs", "share_snapshot", "share_delivered_first",
     "share_delivery_limit", "share_offsets_exist", "share_committed_only", "share_dead_letter",
     "share_dead_letter_once", "share_topic_exists",
 )  # fmt: skip
 
-#: Those that the files of one replica of a partition answer by themselves; in the same order.
+#: The checks that the files of one replica of a partition answer by themselves, in the order of their answers.
 LOG_CHECKS = (*BATCH_CHECKS, TXNINDEX_EQUALS_LOG, SNAPSHOT_EQUALS_REPLAY)
 
-#: Those that the records of one partition of `__transaction_state` answer by themselves; in the same order.
+#: The checks that the records of one partition of `__transaction_state` answer by themselves, in the order of their
+#: answers.
 ID_CHECKS = (LEGAL_TRANSITION, TRANSITION_FIELDS, EPOCH_STEP, PREVIOUS_PRODUCER_ID)
 
-#: Those that `__transaction_state` must be read for.
+#: The checks that need `__transaction_state`.
 OF_IDS = frozenset({*ID_CHECKS, ONE_OUTCOME, MARKER_EPOCH, PREPARE_COMPLETED, ID_IN_ITS_PARTITION})
 
-#: Those that an open transaction breaks, which a finding reports as well.
+#: The checks that an open transaction breaks, which a finding reports as well.
 OF_FINDINGS = frozenset({TRANSACTION_UNKNOWN_TO_COORDINATOR, LATE_TRANSACTION, SNAPSHOT_GHOST})

@@ -36,7 +36,7 @@ K = TypeVar("K")
 
 #: ConfigResource.Type. The broker "" has the default of all brokers.
 _TOPIC, _BROKER, _GROUP = 2, 4, 32
-#: As leader of a PartitionChangeRecord: the leader stays.
+#: The leader in a PartitionChangeRecord that keeps the leader.
 _SAME_LEADER = -2
 
 #: No `__transaction_state` has more. Higher numbers, of a record or of a directory's name, are ignored.

@@ -19,7 +19,7 @@ _NAMED = 3
 LATER_COPY = "copy {} again, after the data; or copy the directory of a broker that was stopped cleanly"
 #: What shows more than a copy of a partition in which no broker certainly wrote after the coordinator's record.
 AFTER_RECORD = "copy {} again, after the coordinator's log; or copy the directory of a broker that was stopped cleanly"
-#: Of offsets that are missing: that they are lost, and what shows more.
+#: Why missing offsets are lost, and what shows more.
 NOT_CLEANED = "where no cleaner has been (cleaner-offset-checkpoint)"
 OTHER_COPY = "give another copy of {}, or the directories of its other replicas, whose cleaners may have been there"
 

@@ -11,7 +11,7 @@ from kafkawire.records.array_types import Bools, Int8, Int16, Int32, Int64
 from kafkawire.records.control import MARKERS
 from kafkawire.transactions.log.producer_append import Append
 
-#: As coordinator epoch: there is none.
+#: The coordinator epoch of a batch that has none.
 NO_COORDINATOR = -(1 << 62)
 
 
