@@ -1,8 +1,9 @@
 """What an unknown finding needs, provided: it is decided then, or asks for the copy of a broker that was stopped.
 
 Each step does what the premises that do not hold ask for, as an operator would: the partitions, or the brokers'
-directories, that they name are copied again at the end of the history, while the brokers run. What an audit says in
-between has to be true, too, also where the first copy was that of a stopped broker.
+directories, that they name are copied again at the end of the history, while the brokers run. Where partitions are
+named that the cluster does not have, its metadata log is: without it the default number of partitions is expected. What
+an audit says in between has to be true, too, also where the first copy was that of a stopped broker.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkawire import logdir, rows, transactions
-from tools.audit_faults.histories.cluster import DATA, STATE
+from tools.audit_faults.histories.cluster import DATA, METADATA, STATE
 from tools.audit_faults.histories.copies import Copy, whole, write
 from tools.audit_faults.histories.history import History
 
@@ -26,6 +27,7 @@ _NUMBERS = re.compile(r"\b(?:brokers?|partitions) ([\d, -]+)|\(([\d, -]+)\)")
 CLEANLY = "stopped cleanly"
 _ALL_STATE = ("these partitions of", f"{STATE[0][0]} (partitions")
 _BROKERS = "the log director"
+_HELD = {f"{topic}-{number}" for topic, number in (*STATE, *DATA)}
 
 
 class Remedied(NamedTuple):
@@ -112,7 +114,8 @@ def _asked(finding: rows.Finding) -> set[str]:
             found |= {f"{STATE[0][0]}-{number}" for number in _numbers(f"{needs} {premise.what}")}
         if _BROKERS in needs:
             found |= {f"broker-{number}" for number in _numbers(needs)}
-    return found
+    absent = {name for name in found - _HELD if not name.startswith("broker-")}
+    return found - absent | ({"-".join(map(str, METADATA))} if absent else set())
 
 
 def _numbers(text: str) -> set[int]:
