@@ -235,6 +235,11 @@ def test_fifty_partitions_of_the_coordinators_log_are_expected(logs: LogDirector
     assert audit.read.transaction_state_missing == tuple(range(3, 50))
     assert audit.read.gaps[0] == "47 of 50 partitions of __transaction_state were not read: 3-49"
     assert not audit.read.complete
+    (needs,) = [one.needs for finding in audit.findings for one in finding.premises if "3-49" in one.what]
+    assert needs == (
+        "give a copy of these partitions of __transaction_state, or of __cluster_metadata-0, which shows how many it "
+        "has (50 is the default)"
+    )
 
 
 def test_more_than_fifty_are_expected_where_more_are_there(tmp_path: Path) -> None:
@@ -257,7 +262,10 @@ def test_takes_the_number_of_partitions_from_the_metadata_log(logs: LogDirectory
     metadata = logs.partition("__cluster_metadata")
     metadata.records([Record(value=uvarint(1) + uvarint(key) + uvarint(0) + body) for key, body in listed])
     orders.data(1)
-    assert read(logs.write()).read.transaction_state_missing == (3,)
+    audit = read(logs.write())
+    assert audit.read.transaction_state_missing == (3,)
+    (needs,) = [one.needs for one in audit.findings[0].premises if "(3)" in one.what]
+    assert needs == "give a copy of these partitions of __transaction_state"
 
 
 def test_where_nothing_is_transactional_no_coordinator_is_needed(tmp_path: Path) -> None:

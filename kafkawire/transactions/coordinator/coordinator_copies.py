@@ -41,9 +41,11 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             directory: until then they are whole, unless their leader has more.
         lost: of those in which records are lost, and nothing is damaged, the last offsets of these.
         high_watermarks: of those that a checkpoint names; of several replicas the highest.
+        assumed: whether nothing that was read shows how many partitions it has: `partitions` is Kafka's default then.
     """
 
     partitions: int
+    assumed: bool = False
     read: tuple[int, ...] = ()
     damaged: tuple[int, ...] = ()
     leader_epochs: dict[int, int] = {}

@@ -153,6 +153,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
                 high[one.place.partition] = max(one.high_watermark, high.get(one.place.partition, 0))
         return CoordinatorLog(
             partitions=self.resolved.transaction_state_partitions.value,
+            assumed=self.resolved.transaction_state_partitions.source == rows.Setting.DEFAULT,
             read=tuple(sorted(of_ids)),
             damaged=tuple(sorted(damaged)),
             leader_epochs={number: partition.leader_epoch for number, partition in of_ids.items()},

@@ -10,7 +10,7 @@ from kafkawire.transactions.cluster.broker_clocks import earlier_of
 from kafkawire.transactions.coordinator.coordinator_copies import LATER_COPY, NOT_CLEANED, OTHER_COPY
 from kafkawire.transactions.coordinator.coordinator_log import CURRENT
 from kafkawire.transactions.coordinator.coordinator_rules import begun_ms, raises_epoch, state_name
-from kafkawire.transactions.facts import TRANSACTION_STATE, Place
+from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, Place
 from kafkawire.transactions.formatting import count, duration, numbers, when
 from kafkawire.transactions.verdict.case import DEADLINE, EXPIRED, PLACE, REACH, SOUNDNESS, met, unmet
 from kafkawire.transactions.verdict.copied_reach import CopiedReach
@@ -138,7 +138,10 @@ class CopiedCase(CopiedReach, frozen=True, kw_only=True, dict=True):
                 f"{len(log.missing)} of {log.partitions} partitions of {TRANSACTION_STATE} were not read ({missing}): "
                 "its transactional id may be there."
             )
-            found.append(unmet(REACH, what, f"give a copy of these partitions of {TRANSACTION_STATE}", log.source()))
+            needs = f"give a copy of these partitions of {TRANSACTION_STATE}"
+            if log.assumed:
+                needs += f", or of {CLUSTER_METADATA}-0, which shows how many it has ({log.partitions} is the default)"
+            found.append(unmet(REACH, what, needs, log.source()))
         if log.damaged:
             damaged = numbers(list(log.damaged))
             what = f"{TRANSACTION_STATE} is damaged in partitions {damaged}: its id may be lost."
