@@ -455,6 +455,7 @@ def test_rejects_invalid_amounts(words: list[str], capsys: pytest.CaptureFixture
 
 
 @pytest.mark.broker
+@pytest.mark.usefixtures("terminal_signals")
 def test_short_run_has_equal_counts(broker: RunningCluster, tmp_path: Path) -> None:
     """Without Spark, which has tests of its own; the memory of a few seconds is not significant."""
     if shutil.which("tcpdump") is None:
