@@ -250,7 +250,7 @@ def test_whose_response_it_is_may_be_uncertain_in_a_joined_connection_with_one_c
     packets = one_correlation_id(handshake=False)
     true = {row.packet: row.response_packet for row in both(pcap(map(ethernet, one_correlation_id(handshake=True))))[0]}
     rows, code = both(pcap(map(ethernet, packets[first:])))
-    # When the first one is answered it is not known that its correlation id comes again. The next one tells it, or the
+    # When the first one is answered it is not known that its correlation id comes again. The next one shows it, or the
     # next response.
     doubted = {row.problem for row in rows if row.request_bytes is None and row.correlation_id in (None, 7)}
     for row in rows:

@@ -129,7 +129,7 @@ def test_records_decodes_batches_and_no_payloads_omits_them(run: Run, trace: Pat
 
 
 def test_records_that_cannot_be_read_exit_with_4(run: Run, trace: Path) -> None:
-    """Their batch is whole to whoever does not look inside."""
+    """Their batch is whole where its inside is not read."""
     data = trace.read_bytes().replace(RECORDS, RECORDS[:-1] + bytes((RECORDS[-1] ^ 1,)))
     trace.write_bytes(data)
     assert [row["problem"] for row in exchanges(run, trace, "--body")] == [None] * 3

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from kafkawire.client import Search
+from kafkawire.client.diagnosis.blocked_group import BlockedGroup, find_blocking
 from kafkawire.client.diagnosis.cluster_reading import clock_ms as now_ms
 from kafkawire.messages import (
     ConsumerGroupDescribeRequest,
@@ -38,7 +42,12 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_producers_response import ProducerState
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.records import Record, build
-from tests.client.partition_script import START, PartitionBroker
+from kafkawire.rows import Audit
+from tests.client.answers import admin
+from tests.client.partition_script import SEARCH, START, PartitionBroker
+
+T = TypeVar("T")
+TIMEOUT_S = 60.0
 
 GROUP = "shipments"
 #: Where the group's offsets are kept.
@@ -201,3 +210,24 @@ def share_standing(lag: int, start: int = START) -> DescribeShareGroupOffsetsRes
         group_id=GROUP, topics=(topic,)
     )
     return DescribeShareGroupOffsetsResponse(groups=(group,))
+
+
+def run(scenario: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(scenario, TIMEOUT_S))
+
+
+def blocking(broker: GroupBroker, search: Search = SEARCH) -> Audit:
+    return blocked_by(broker, search).audit
+
+
+def blocked_by(broker: GroupBroker, search: Search = SEARCH) -> BlockedGroup:
+    async def scenario() -> BlockedGroup:
+        broker.brokers.clear()  # it has another port each time
+        async with broker.running(), admin(broker.address) as client:
+            return await find_blocking(client.cluster, GROUP, search)
+
+    return run(scenario())
+
+
+def hanging(audit: Audit) -> list[tuple[str, int, str]]:
+    return [(finding.topic, finding.partition, finding.verdict) for finding in audit.findings]

@@ -101,7 +101,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rules = root / "kafkawire" / "transactions" / "log" / "batch_rules"
     (rules / f"{NAME}.py").write_text(textwrap.dedent(rule[1]), "utf-8")
     registered = (rules / "__init__.py").read_text("utf-8")
-    if NAME not in registered:  # whoever takes the steps in a checkout runs this there, too
+    if NAME not in registered:  # this also runs in a checkout where the steps were taken
         registered = registered.replace("import (\n", f"import (\n    {NAME},\n", 1)
         registered = registered.replace("    mixed_batches.RULE,\n", f"    mixed_batches.RULE,\n    {NAME}.RULE,\n")
     (rules / "__init__.py").write_text(registered, "utf-8")

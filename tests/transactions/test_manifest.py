@@ -170,7 +170,7 @@ def test_a_partition_of_which_no_replica_was_given_is_named(tmp_path: Path) -> N
             ({"leader": 5, "isr": (5,), "eligible_leader_replicas": (1,)},),
             None,
         ),  # all below the high watermark (KIP-966)
-        (({"leader": -1, "isr": ()},), None),  # nobody is known to have more
+        (({"leader": -1, "isr": ()},), None),  # no broker is known to have more
     ],
 )
 def test_a_replica_that_was_left_behind_proves_nothing(

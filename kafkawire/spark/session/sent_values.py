@@ -7,7 +7,7 @@ number of times, and is not changed.
 How: with `pickle`, which both sides have in one version, as Spark asks of Python and `session_on` of this package. Such
 bytes are in shuffles and in tables of the job, and nowhere else: checkpoints of streams, progress of lakes and tables
 that are written have texts and numbers, since others read them. `received` takes only what `sent` made in the same job:
-`pickle` runs what it is told to, so that no bytes of a log, a capture, a store or a peer may come to it.
+`pickle` executes code that its input names, so that no bytes of a log, a capture, a store or a peer may come to it.
 """
 
 from __future__ import annotations

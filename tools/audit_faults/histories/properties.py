@@ -174,7 +174,7 @@ def _false_after(truth: Truth, audit: rows.Audit, copied_again: Iterable[str]) -
 
 
 def false_hangs(truth: Truth, findings: Iterable[rows.Finding]) -> Iterator[str]:
-    """The findings that are said to hang, and end."""
+    """The findings with the verdict *hanging* of transactions that end."""
     for one in findings:
         true = truth.transactions.get((_place(one), one.start_offset or 0))
         if one.verdict == "hanging" and (true is None or true.ended is not None):
