@@ -37,7 +37,7 @@ def test_reports_an_unreachable_server_at_once(url: str) -> None:
 
     before = dict(os.environ)
     with pytest.raises(SparkError, match=f"^{url} does not answer: "), session_on(url):
-        raise AssertionError
+        pytest.fail("a session started on a server that does not answer")
     assert dict(os.environ) == before
 
 
@@ -56,7 +56,7 @@ def test_reports_what_a_master_lacks(master: str, lacks: str, monkeypatch: pytes
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(SparkError) as caught, session_on(master):
-        raise AssertionError
+        pytest.fail("a session started without what its master needs")
     assert str(caught.value).startswith(lacks)
 
 
@@ -70,7 +70,7 @@ def test_kubernetes_needs_an_image() -> None:
             pytest.raises(SparkError, match=r"needs --conf spark\.kubernetes\.container\.image=IMAGE"),
             session_on(master),
         ):
-            raise AssertionError
+            pytest.fail("a session started on Kubernetes without an image")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_settings_reach_a_session_that_runs(spark: SparkSession) -> None:
         pytest.raises(SparkError, match=r"spark\.executor\.memory cannot be set in a session that runs already: "),
         session_on(None, conf={"spark.executor.memory": "2g"}),
     ):
-        raise AssertionError
+        pytest.fail("a running session took a setting of its start")
 
 
 def test_reports_the_cause_where_java_ends_at_once() -> None:
