@@ -171,13 +171,8 @@ def _package_registry(parent: str, name: str) -> Registry:
 
 
 def message_of(registry: Registry, bare: str, option: str | None = None) -> type[Message]:
-    """The class of a message of a registry; a usage error where it has none of the name.
-
-    Args:
-        registry: the messages.
-        bare: the name, without a namespace.
-        option: the option that gave the name, for the error; None: an argument gave it.
-    """
+    """The class of a message of a registry; a usage error where it has none of the name. `bare`: the name, without a
+    namespace. `option`: the option that gave the name, for the error; None: an argument gave it."""
     try:
         return registry.load(registry.entry(bare))
     except LookupError as error:
@@ -263,11 +258,8 @@ def read_bytes(argument: str | None, *, as_hex: bool, most: int = MOST_BYTES) ->
 
 
 def read_text(argument: str | None, *, most: int = MOST_BYTES) -> str:
-    """The text of an argument, FILE or `-`.
-
-    Raises:
-        InputError: more than `most` bytes of a file or of standard input; or no UTF-8.
-    """
+    """The text of an argument, FILE or `-`. Raises InputError: more than `most` bytes of a file or of standard input;
+    or no UTF-8."""
     raw = _file_or_stdin(argument, most)
     if raw is None:
         assert argument is not None
@@ -279,12 +271,8 @@ def read_text(argument: str | None, *, most: int = MOST_BYTES) -> str:
 
 
 def hex_bytes(text: str, source: str | None) -> bytes:
-    """The bytes that hex digits name; blanks, colons and 0x between them are no part of it.
-
-    Args:
-        source: the file that the digits come from; None where they are the argument itself, which is then no file's
-            name either.
-    """
+    """The bytes that hex digits name; blanks, colons and 0x between them are no part of it. `source`: the file that the
+    digits come from; None where they are the argument itself, which is then no file's name either."""
     what = f"{source}: not hex" if source is not None else f"{abbreviated(text)} is neither a file nor hex"
     digits = _HEX_NOISE.sub("", text)
     bad = _NO_HEX.search(digits)

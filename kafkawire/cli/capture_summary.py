@@ -72,11 +72,8 @@ class FileNotes:
             )
 
     def incomplete(self) -> list[str]:
-        """Sentences on what could not be read of the files, for a command that judges them.
-
-        Raises:
-            InputError: nothing could be read.
-        """
+        """Sentences on what could not be read of the files, for a command that judges them. Raises InputError: nothing
+        could be read."""
         missing = [text for incomplete, text in self._lines if incomplete]
         if missing and not self._read:
             raise InputError(missing[0] + and_more(len(missing)))

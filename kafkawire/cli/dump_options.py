@@ -194,11 +194,7 @@ def decoder_topic(**flags: bool) -> str | None:
 
 def topic_messages(values: list[str] | None, keys: list[str] | None, schemas: str | None) -> dict[str, RecordMessages]:
     """The messages of each topic, from --decode and --decode-key; a usage error for one that is unknown or given twice.
-
-    Args:
-        values, keys: texts of the two options, TOPIC=MESSAGE.
-        schemas: of --schemas, over those of Kafka.
-    """
+    `values`, `keys`: texts of the two options, TOPIC=MESSAGE. `schemas`: of --schemas, over those of Kafka."""
     from kafkawire.records import INTERNAL_TOPICS, RecordMessages
 
     if not values and not keys:
@@ -276,11 +272,8 @@ def _matches(path: str) -> list[str]:
 
 
 def jobs(given: int | None, *, lines: bool) -> int:
-    """How many threads write lines: those given, or one a core up to `_MOST_JOBS`.
-
-    Args:
-        given: of --jobs. lines: whether lines are printed; a usage error where threads are given for anything else.
-    """
+    """How many threads write lines: those given, or one a core up to `_MOST_JOBS`. `given`: of --jobs. `lines`: whether
+    lines are printed; a usage error where threads are given for anything else."""
     from kafkawire.wire.backend import native
 
     if given is None:

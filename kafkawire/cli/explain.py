@@ -314,11 +314,7 @@ def explain(
 
 
 def _check_range(found: list[Replica], name: str, first: int | None, end: int | None, offset: int | None) -> None:
-    """A usage error for offsets after the end of all replicas.
-
-    Raises:
-        LookupError: no file has or names an offset.
-    """
+    """A usage error for offsets after the end of all replicas. Raises LookupError: no file has or names an offset."""
     reached = max(one.bounds.end_offset for one in found)
     if not reached and not any(one.partition.segments for one in found):
         raise LookupError(f"the paths hold no segment of {name}")

@@ -23,11 +23,7 @@ _STOP = re.compile(r"(consumers stop at the last stable offset, )\d+")
 
 
 class LiveCopy:
-    """A live partition's log in a temporary folder.
-
-    Attributes:
-        root: the folder. spooled: what is in it.
-    """
+    """A live partition's log in a temporary folder. `root`: the folder. `spooled`: what is in it."""
 
     def __init__(self, root: str, address: str, spooled: Spooled) -> None:
         self.root, self.spooled = root, spooled

@@ -111,13 +111,8 @@ def explain(
 
 
 def explain_one(finding: rows.Finding, where: str = "", *, action: bool = True) -> None:
-    """Prints a finding: what it is, why, and what to do.
-
-    Args:
-        finding: the finding.
-        where: text in front of its place, such as the cluster.
-        action: whether to print the suggested action.
-    """
+    """Prints a finding: what it is, why, and what to do. `where`: text in front of its place, such as the cluster.
+    `action`: whether to print the suggested action."""
     from kafkawire.transactions.impact.impact_text import sentences, shown_records
     from kafkawire.transactions.verdict.known_defects import described
 

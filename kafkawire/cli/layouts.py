@@ -73,13 +73,8 @@ class FieldRow(CommandRow, frozen=True, kw_only=True):
 
 
 def heading(message: type[Message], version: int | None, path: str = "") -> str:
-    """The lines above a table of a message's fields, each harmless on a terminal; fewer for a single field.
-
-    Args:
-        message: its class.
-        version: whose layout is shown; None: all.
-        path: the path of the field that is shown; empty: all.
-    """
+    """The lines above a table of a message's fields, each harmless on a terminal; fewer for a single field. `message`:
+    its class. `version`: whose layout is shown; None: all. `path`: the path of the field that is shown; empty: all."""
     spec = message.spec
     key = f", api key {spec.api_key}" if spec.api_key is not None else ""
     flexible = f", flexible: {version_text(spec.flexible_versions)}" if spec.flexible_versions else ", not flexible"

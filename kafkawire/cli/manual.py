@@ -31,11 +31,7 @@ _ENDING = {
 
 
 def page(command: Any, version: str) -> str:
-    """The manual page of a group of commands, in roff.
-
-    Args:
-        command: the outermost group. `version`: of the package.
-    """
+    """The manual page of a group of commands, in roff. `command`: the outermost group. `version`: of the package."""
     lines = [
         f'.TH KAFKAWIRE 1 "" "kafkawire {_text(version)}" "User Commands"',
         ".nh",

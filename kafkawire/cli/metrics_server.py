@@ -33,11 +33,8 @@ _MOST_CONNECTIONS = 100
 
 
 class MetricsEndpoint:
-    """The metrics and the probes that a server answers with.
-
-    Attributes:
-        web: TLS and passwords; may be replaced while the server runs.
-    """
+    """The metrics and the probes that a server answers with. `web`: TLS and passwords; may be replaced while the server
+    runs."""
 
     def __init__(self, registry: CollectorRegistry, healthy: Probe, ready: Probe, web: WebConfig) -> None:
         """
@@ -125,15 +122,8 @@ class _MetricsHandler(WSGIRequestHandler):
 
 @contextmanager
 def serving(endpoint: MetricsEndpoint, host: str, port: int) -> Iterator[int]:
-    """Serves during the body; gives the port.
-
-    Args:
-        endpoint: what is served.
-        host, port: the address to listen on; port 0 takes a free one.
-
-    Raises:
-        OSError: the address is not free, or not of this machine; the text names the option.
-    """
+    """Serves during the body; gives the port. `host`, `port`: the address to listen on; port 0 takes a free one. Raises
+    OSError: the address is not free, or not of this machine; the text names the option."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         server = (_Server6 if family == socket.AF_INET6 else _Server)(address[:2], _MetricsHandler)

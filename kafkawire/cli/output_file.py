@@ -201,13 +201,8 @@ def open_output(output: str | None, *, live: bool = False) -> Iterator[Sink]:
 
 
 def save(path: Path, content: bytes, inputs: Iterable[str] = ()) -> None:
-    """Writes a whole file, and creates the directories that it lies in; see `check_output` and `open_output`.
-
-    Args:
-        path: the file.
-        content: its bytes.
-        inputs: files that it must not replace.
-    """
+    """Writes a whole file, and creates the directories that it lies in; see `check_output` and `open_output`. `inputs`:
+    files that it must not replace."""
     check_output(str(path), inputs)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_output(str(path)) as file:

@@ -33,17 +33,8 @@ DISTINCT = frozenset(
 def write_parquet(
     rows: Iterable[msgspec.Struct], kinds: Sequence[type[msgspec.Struct]], path: str, unset: Iterable[str] = ()
 ) -> None:
-    """Writes rows into a file.
-
-    Args:
-        rows: the rows; `rows.Columns` may be among them.
-        kinds: the classes of the rows.
-        path: the file.
-        unset: fields that no row has this time.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-    """
+    """Writes rows into a file. `rows`: the rows; `rows.Columns` may be among them. `kinds`: the classes of the rows.
+    `unset`: fields that no row has this time. Raises MissingExtraError: pyarrow is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -10,12 +10,8 @@ if TYPE_CHECKING:
 
 
 def server_tls(certificate: Path | None) -> ssl.SSLContext | None:
-    """The context of a server with a certificate and its key, which are in one PEM file; None for no file.
-
-    Raises:
-        ValueError: the file has no certificate with its key.
-        OSError: it cannot be read.
-    """
+    """The context of a server with a certificate and its key, which are in one PEM file; None for no file. Raises
+    ValueError: the file has no certificate with its key. Raises OSError: it cannot be read."""
     if certificate is None:
         return None
     import ssl

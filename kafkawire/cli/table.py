@@ -165,11 +165,7 @@ def _title(row: TableRow, views: Views) -> str | None:
 
 
 class _Column(msgspec.Struct, frozen=True, kw_only=True):
-    """A column that is to be shown.
-
-    Attributes:
-        width: of its cells, `natural` of the longest; both without the heading.
-    """
+    """A column that is to be shown. `width`: of its cells, `natural` of the longest; both without the heading."""
 
     name: str
     heading: tuple[str, ...]

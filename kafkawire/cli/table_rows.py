@@ -21,13 +21,8 @@ _NOTHING = (b"null", b"{}")
 
 
 class TableRows:
-    """An iterator over the first rows.
-
-    Args:
-        rows: any Structs, and `Lines`.
-        kinds: the classes of rows that lines may hold; where they are several, rows have a `kind`.
-        most: how many rows it yields.
-    """
+    """An iterator over the first rows. `rows`: any Structs, and `Lines`. `kinds`: the classes of rows that lines may
+    hold; where they are several, rows have a `kind`. `most`: how many rows it yields."""
 
     def __init__(self, rows: Iterable[msgspec.Struct], kinds: Sequence[type[msgspec.Struct]], most: int) -> None:
         self._rows = iter(rows)

@@ -72,12 +72,8 @@ class AuditLogEntry(CommandRow, frozen=True, kw_only=True):
 
 
 class AuditLog:
-    """Open for appending as long as the command runs. Raises OSError where it cannot be opened.
-
-    Attributes:
-        lines: how many were written.
-        problem: why the last outcome or refusal could not be recorded, "" where it was.
-    """
+    """Open for appending as long as the command runs. Raises OSError where it cannot be opened. `lines`: how many were
+    written. `problem`: why the last outcome or refusal could not be recorded, "" where it was."""
 
     def __init__(
         self,
@@ -124,13 +120,8 @@ class AuditLog:
             raise NotRecorded(f"nothing was sent, for it cannot be recorded in {self.path}: {_reason(error)}") from None
 
     def refuse(self, target: Any, reason: str, text: str) -> None:
-        """Appends a line for a request that was refused; `target` is None where nothing was found.
-
-        Args:
-            target: the transaction, None where none was found.
-            reason: the kind of refusal.
-            text: the sentence of the error.
-        """
+        """Appends a line for a request that was refused; `target` is None where nothing was found. `target`: the
+        transaction, None where none was found. `reason`: the kind of refusal. `text`: the sentence of the error."""
         self._id = uuid.uuid4().hex
         self._append_or_note("refused", target, None, {"reason": reason, "text": text})
 

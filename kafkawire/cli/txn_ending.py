@@ -38,21 +38,14 @@ class EndingJob(msgspec.Struct, frozen=True, kw_only=True):
     human: bool
 
     def refuse(self, target: Any, reason: str, text: str) -> None:
-        """Records a refused request in the audit log, unless this is a dry run.
-
-        Args:
-            target, reason, text: the transaction, the kind of refusal, and the sentence of the error
-                (`AuditLog.refuse`).
-        """
+        """Records a refused request in the audit log, unless this is a dry run. `target`, `reason`, `text`: the
+        transaction, the kind of refusal, and the sentence of the error (`AuditLog.refuse`)."""
         if self.log is not None:
             self.log.refuse(target, reason, text)
 
     def failure(self, subject: str, outcome: str, problem: str | None) -> NotDone | None:
         """The error of an outcome that is not as it should be, or is not in the audit log; None where all is well.
-
-        Args:
-            subject: what was ended. `outcome`: the word for it. `problem`: None for none.
-        """
+        `subject`: what was ended. `outcome`: the word for it. `problem`: None for none."""
         unrecorded = "" if self.log is None else self.log.problem
         if problem is None and not unrecorded:
             return None
@@ -81,11 +74,7 @@ def _can_ask() -> bool:
 
 
 def ask_leave(question: str, *, yes: bool) -> None:
-    """Asks for consent on the terminal, and never on standard output.
-
-    Raises:
-        NotConfirmed: the answer was not yes.
-    """
+    """Asks for consent on the terminal, and never on standard output. Raises NotConfirmed: the answer was not yes."""
     if yes:
         return
     typer.echo(f"{printable(question)} [y/N]: ", nl=False, err=True)

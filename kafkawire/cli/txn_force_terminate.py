@@ -157,11 +157,8 @@ def _with_prefix(prefix: str, job: EndingJob) -> tuple[list[str], tuple[str, ...
 
 @dataclass
 class _Ending:
-    """Ends the transactions of some ids, one by one.
-
-    Args:
-        unlisted: which further ids there may be, sentences. `several`: whether more than one id was asked for.
-    """
+    """Ends the transactions of some ids, one by one. `unlisted`: which further ids there may be, sentences. `several`:
+    whether more than one id was asked for."""
 
     job: EndingJob
     names: list[str]

@@ -113,13 +113,8 @@ def print_producers(
     wide: bool = False,
     no_cut: bool = False,
 ) -> None:
-    """Prints the wanted producers, and raises the exit of the command.
-
-    Args:
-        bootstrap, command_config, timeout: see `with_admin`.
-        wanted: replicas and producers.
-        format, to, wide, no_cut: see `output.print_rows`.
-    """
+    """Prints the wanted producers, and raises the exit of the command. `bootstrap`, `command_config`, `timeout`: see
+    `with_admin`. `wanted`: replicas and producers. `format`, `to`, `wide`, `no_cut`: see `output.print_rows`."""
     check_output(to, [command_config])
     outcome = ReadOutcome()
 

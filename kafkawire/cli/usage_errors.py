@@ -47,13 +47,8 @@ def usage_text(error: Any) -> str:
 
 
 def unknown_command(name: str, commands: Iterable[str], context: Any) -> Exception:
-    """The error of a command that a group does not have, with those whose names are near.
-
-    Args:
-        name: as it was given.
-        commands: the names of the group.
-        context: of the group.
-    """
+    """The error of a command that a group does not have, with those whose names are near. `name`: as it was given.
+    `commands`: the names of the group. `context`: of the group."""
     near = get_close_matches(name, list(commands), n=3, cutoff=0.5)
     which = f"; did you mean {'one of ' * (len(near) > 1)}{', '.join(near)}?" if near else ""
     return UsageError(f"No such command {name!r}{which}", context)
@@ -61,11 +56,7 @@ def unknown_command(name: str, commands: Iterable[str], context: Any) -> Excepti
 
 def refuse_repeated(command: Any) -> None:
     """Make a command refuse an option of one value that is given twice: the library takes the last value and drops the
-    others. A flag may be repeated, where it has no opposite.
-
-    Args:
-        command: without its subcommands.
-    """
+    others. A flag may be repeated, where it has no opposite. `command`: without its subcommands."""
     make_parser = command.make_parser
 
     def make_strict_parser(context: Any) -> Any:

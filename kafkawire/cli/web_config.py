@@ -70,12 +70,8 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WebConfig:
-    """Who may read the metrics, and whether over TLS.
-
-    Attributes:
-        context: of TLS; None: plain HTTP.
-        headers: that each answer has.
-    """
+    """Who may read the metrics, and whether over TLS. `context`: of TLS; None: plain HTTP. `headers`: that each answer
+    has."""
 
     def __init__(
         self, context: ssl.SSLContext | None = None, users: dict[str, bytes] | None = None, headers: Any = ()
@@ -125,12 +121,8 @@ def _matches(password: bytes, hashed: bytes) -> bool:
 
 
 def read_web_config(path: str) -> WebConfig:
-    """The configuration in a file; files that it names are relative to its folder.
-
-    Raises:
-        ConfigError: it is not understood, with the place; or a package to read it is missing.
-        OSError: a file cannot be read.
-    """
+    """The configuration in a file; files that it names are relative to its folder. Raises ConfigError: it is not
+    understood, with the place; or a package to read it is missing. Raises OSError: a file cannot be read."""
     try:
         import bcrypt  # noqa: F401
         import yaml

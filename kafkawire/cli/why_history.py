@@ -35,12 +35,8 @@ def print_history(
     format: Format,
     tier_keys: Sequence[str],
 ) -> None:
-    """Prints the events in order. Ends with exit code 4 where something could not be read.
-
-    Args:
-        paths: copies; or `bootstrap`: a cluster, of whose log at most `fetch_bytes` are fetched.
-        subject: a group or a transactional id.
-    """
+    """Prints the events in order. Ends with exit code 4 where something could not be read. `paths`: copies; or
+    `bootstrap`: a cluster, of whose log at most `fetch_bytes` are fetched. `subject`: a group or a transactional id."""
     outcome = ReadOutcome()
     found = _copied(paths, subject, tier_keys) if bootstrap is None else _live(
         bootstrap, command_config, timeout, subject, fetch_bytes

@@ -270,11 +270,8 @@ class _Shown:
         self._wide, self._no_cut = wide, no_cut
 
     def print(self, found: Iterable[rows.Row], missing: list[str], problems: list[str]) -> None:
-        """Prints the rows, and ends with the exit code.
-
-        Args:
-            missing: what could not be read. problems: gets more, while `found` is made.
-        """
+        """Prints the rows, and ends with the exit code. `missing`: what could not be read. `problems`: gets more, while
+        `found` is made."""
         broken = 0
 
         def judged() -> Iterator[rows.Row]:

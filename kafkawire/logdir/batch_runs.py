@@ -54,16 +54,8 @@ def fields_of(file: LocatedFile, options: Options) -> Fields | None:
 
 
 def runs_of(file: LocatedFile, options: Options, write: Write[T]) -> Iterator[rows.Row | T]:
-    """The rows of a segment, or what `write` makes of them.
-
-    Args:
-        file: the segment.
-        options: how it is read.
-        write: writes a run of plain batches, from one index to another.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """The rows of a segment, or what `write` makes of them. `options`: how it is read. `write`: writes a run of plain
+    batches, from one index to another. Raises OSError: the file cannot be read."""
     from kafkawire.records.columns import HEADERS_WINDOW, WINDOW, Batches, batches
 
     selection = options.selection

@@ -17,12 +17,8 @@ from kafkawire.records.columns import Batches
 
 
 class Cleaned(NamedTuple):
-    """How far a cleaner has been in a log.
-
-    Attributes:
-        to: it may have removed offsets before it, and none from it on.
-        possible: up to where it may have been once a batch shows that there was one.
-    """
+    """How far a cleaner has been in a log. `to`: it may have removed offsets before it, and none from it on.
+    `possible`: up to where it may have been once a batch shows that there was one."""
 
     to: int = 0
     possible: int = NO_OFFSET

@@ -101,13 +101,8 @@ def record_options(file: LocatedFile, options: Options) -> dict[str, Any]:
 
 
 def log_rows(found: Iterable[Batch | Damage], file: LocatedFile, options: Options) -> Iterator[rows.Row]:
-    """The rows of batches of a file, and of the damage between them.
-
-    Args:
-        found: batches and damage, in order.
-        file: their file.
-        options: which rows and fields to make.
-    """
+    """The rows of batches of a file, and of the damage between them. `found`: batches and damage, in order. `options`:
+    which rows and fields to make."""
     place = file.place
     shown = record_options(file, options)
     selection, view = options.selection_of(file.topic), options.view

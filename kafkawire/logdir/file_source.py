@@ -34,10 +34,7 @@ class Opened(Protocol):
 
 def open_file(path: str) -> FileIO:
     """Open a regular file for reading, unbuffered. Pipes and devices, which could block or never end, are refused.
-
-    Raises:
-        OSError: the file does not exist, must not be read, or is no regular file.
-    """
+    Raises OSError: the file does not exist, must not be read, or is no regular file."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
     return FileIO(path)

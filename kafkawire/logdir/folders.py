@@ -55,11 +55,8 @@ class Links:
 
 
 def listings(path: str, links: Links, *, deep: bool = True) -> Iterator[Listing | Unreadable]:
-    """The files in a folder, then those in the folders below, by name.
-
-    Args:
-        links: those that are followed; the object must be used once. `deep`: with the folders below.
-    """
+    """The files in a folder, then those in the folders below, by name. `links`: those that are followed; the object
+    must be used once. `deep`: with the folders below."""
     waiting = [path]
     while waiting:
         path = waiting.pop()
@@ -78,11 +75,8 @@ def listings(path: str, links: Links, *, deep: bool = True) -> Iterator[Listing 
 
 
 def scanned(path: str) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
-    """The files in a folder, and the folders in it, by name. A link to a folder is a folder.
-
-    Raises:
-        OSError: it is not there or may not be read.
-    """
+    """The files in a folder, and the folders in it, by name. A link to a folder is a folder. Raises OSError: it is not
+    there or may not be read."""
     with os.scandir(path) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     kinds = [(entry, _is_folder(entry)) for entry in found]

@@ -303,11 +303,8 @@ class _Reading:
 
 
 class _Snapshots:
-    """The `.snapshot` files of a partition, by offset; each is read when it is asked for, and once.
-
-    Attributes:
-        damage: of those that were asked and cannot be read, each with its file's path.
-    """
+    """The `.snapshot` files of a partition, by offset; each is read when it is asked for, and once. `damage`: of those
+    that were asked and cannot be read, each with its file's path."""
 
     def __init__(self, files: Iterable[LocatedFile]) -> None:
         self._files = {file.offset or 0: file for file in files}

@@ -68,14 +68,8 @@ def writer_of(
     printable: Callable[[], bytes],
     threads: int = 1,
 ) -> Any | None:
-    """The native writer of a file's rows; None where there is none, or where it cannot write these rows.
-
-    Args:
-        file: the segment.
-        options: which rows and fields to make.
-        encode: writes a value as JSON.
-        printable, threads: see `lines_of`.
-    """
+    """The native writer of a file's rows; None where there is none, or where it cannot write these rows. `options`:
+    which rows and fields to make. `encode`: writes a value as JSON. `printable`, `threads`: see `lines_of`."""
     fields = fields_of(file, options)
     if fields is None:
         return None

@@ -93,11 +93,8 @@ class LocatedFile(msgspec.Struct, frozen=True):
         return {"file": self.path, "topic": self.topic, "partition": self.partition}
 
     def opened(self) -> Opened:
-        """The file, open for reading, unbuffered.
-
-        Raises:
-            OSError: the file does not exist, must not be read, or is no regular file.
-        """
+        """The file, open for reading, unbuffered. Raises OSError: the file does not exist, must not be read, or is no
+        regular file."""
         return tier_objects.opened(self) if self.in_objects else self.raw(self.path)
 
     def raw(self, path: str) -> Opened:
@@ -156,11 +153,7 @@ class LocatedFile(msgspec.Struct, frozen=True):
 
     def content(self) -> bytes | Damage:
         """All bytes of a small file; or the damage, where it is larger than any that Kafka writes under its name, or
-        became shorter while it was read.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+        became shorter while it was read. Raises OSError: the file cannot be read."""
         with self.source(0) as source:
             if source.size > MAX_BYTES:
                 return Damage(0, "too_large", f"{source.size} bytes; at most {MAX_BYTES} are read")
@@ -168,12 +161,8 @@ class LocatedFile(msgspec.Struct, frozen=True):
             return data if len(data) == source.size else Damage.of_shortened(0, len(data), source.size)
 
     def read_bytes(self) -> bytes:
-        """All bytes of a small file.
-
-        Raises:
-            OSError: the file cannot be read.
-            RecordError: `content` is damage.
-        """
+        """All bytes of a small file. Raises OSError: the file cannot be read; RecordError: `content` is
+        damage."""
         found = self.content()
         if isinstance(found, Damage):
             raise found.error()

@@ -45,11 +45,8 @@ class LogFile(LocatedFile, frozen=True):
 
 
 def log_file(path: str, partition: PartitionName | None = None, tier_keys: tuple[str, ...] = ()) -> LogFile:
-    """The file at `path`, in the directory of that partition, or of a broker as a whole.
-
-    Args:
-        tier_keys: paths of private keys for encrypted tiers.
-    """
+    """The file at `path`, in the directory of that partition, or of a broker as a whole. `tier_keys`: paths of private
+    keys for encrypted tiers."""
     directory, name = os.path.split(path)
     found = file_name(name) or FileName(UNKNOWN, None, "")
     if partition is None:

@@ -89,11 +89,8 @@ class LogOffsets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OffsetScan:
-    """Takes the batches of a part of a segment, in order, many at a time.
-
-    Args:
-        before: what is known of the segment before the part; None: nothing.
-    """
+    """Takes the batches of a part of a segment, in order, many at a time. `before`: what is known of the segment before
+    the part; None: nothing."""
 
     def __init__(self, before: LogOffsets | None) -> None:
         self._known = before is not None

@@ -38,14 +38,8 @@ class Ongoing(OrderedDict[int, int]):
         return self.pop(producer_id, -1)
 
     def take(self, producer_ids: Int64, offsets: Int64, codes: Int8) -> Int64:
-        """Take batches of transactions, in order.
-
-        Args:
-            codes: of `records.control`; malformed markers are passed over.
-
-        Returns:
-            Of each the first offset of the transaction that it belongs to, or ends; -1: none.
-        """
+        """Take batches of transactions, in order. `codes`: of `records.control`; malformed markers are passed over.
+        Returns of each the first offset of the transaction that it belongs to, or ends; -1: none."""
         import numpy as np
 
         if native is None or len(codes) < _MANY:

@@ -136,25 +136,15 @@ def remote_files(uri: str, tier_keys: tuple[str, ...] = ()) -> Iterator[RemoteFi
 
 
 def remote_file(uri: str, path: str, partition: PartitionName | None, tier_keys: tuple[str, ...] = ()) -> RemoteFile:
-    """A file of a store.
-
-    Args:
-        uri: any URI of the store.
-        path: of the file, in the store.
-        partition: that the file's directory belongs to; None: a broker as a whole.
-        tier_keys: paths of private keys for encrypted tiers.
-    """
+    """A file of a store. `uri`: any URI of the store. `path`: of the file, in the store. `partition`: that the file's
+    directory belongs to; None: a broker as a whole. `tier_keys`: paths of private keys for encrypted tiers."""
     prefix = without_secrets(uri).removesuffix(_opened(uri)[1])
     return RemoteFile(**msgspec.structs.asdict(log_file(prefix + path, partition, tier_keys)), store=uri, prefix=prefix)
 
 
 def found_at(uri: str) -> tuple[bool, str]:
-    """Whether a URI names a folder, and the path in its store.
-
-    Raises:
-        OSError: the path does not exist, must not be read, or is of a store that pyarrow does not know.
-        MissingExtraError: pyarrow is not installed.
-    """
+    """Whether a URI names a folder, and the path in its store. Raises OSError: the path does not exist, must not be
+    read, or is of a store that pyarrow does not know. Raises MissingExtraError: pyarrow is not installed."""
     filesystem, path = _opened(uri)
     from pyarrow import fs
 
@@ -174,11 +164,8 @@ def folder_at(uri: str, path: str) -> tuple[list[str], list[str]]:
 
 
 def listed(uri: str, path: str, *, deep: bool = True) -> dict[str, tuple[list[str], list[int]]]:
-    """The names and sizes of the files in a folder of the store of `uri`, by folder, both sorted.
-
-    Args:
-        deep: with the folders below.
-    """
+    """The names and sizes of the files in a folder of the store of `uri`, by folder, both sorted. `deep`: with the
+    folders below."""
     found = _infos(uri, path, deep=deep, must_exist=True)
     return {
         folder: ([one.name for one in traits], [one.size or 0 for one in traits]) for folder, traits in found.items()
@@ -187,10 +174,7 @@ def listed(uri: str, path: str, *, deep: bool = True) -> dict[str, tuple[list[st
 
 def _infos(uri: str, path: str, *, deep: bool = True, must_exist: bool = False) -> dict[str, list[FileTraits]]:
     """The files in a folder, by folder, both sorted: one request for a thousand of them; of what is not there, none.
-
-    Args:
-        must_exist: a folder that is not there is an error.
-    """
+    `must_exist`: a folder that is not there is an error."""
     from pyarrow import fs
 
     found: dict[str, list[FileTraits]] = {}
@@ -208,12 +192,8 @@ def _infos(uri: str, path: str, *, deep: bool = True, must_exist: bool = False) 
 
 
 def matching(uri: str) -> Iterator[str]:
-    """The URIs, without their query, that match a URI with globs (`*`, `[0-9]`) in its path, in order.
-
-    Raises:
-        OSError: the folder above the first glob cannot be listed.
-        MissingExtraError: pyarrow is not installed.
-    """
+    """The URIs, without their query, that match a URI with globs (`*`, `[0-9]`) in its path, in order. Raises OSError:
+    the folder above the first glob cannot be listed. Raises MissingExtraError: pyarrow is not installed."""
     place, mark, query = uri.partition("?")
     parts = place.split("/")
     first = next((number for number, part in enumerate(parts) if has_magic(part)), len(parts))

@@ -34,11 +34,7 @@ _TYPES = {field.name: field.type for field in arrow.schema([rows.BatchRow, rows.
 
 class Piece:
     """Batches `first` to `stop`, without it, of some batches, and their records (None: not wanted). `states`: of the
-    transactions of all batches.
-
-    Attributes:
-        length: how many rows. is_record: whose rows they are.
-    """
+    transactions of all batches. `length`: how many rows. is_record: whose rows they are."""
 
     def __init__(
         self,
@@ -61,13 +57,8 @@ class Piece:
         self._records, self._batches = Validity(self.is_record), Validity(~self.is_record)
 
     def array(self, name: str, fields: Fields, encode: Encode) -> pa.Array | None:
-        """The array of a field; None where all rows lack it.
-
-        Args:
-            name: of the field.
-            fields: how values of fields are made from batches and records.
-            encode: a JSON value -> its bytes.
-        """
+        """The array of a field; None where all rows lack it. `fields`: how values of fields are made from batches and
+        records. `encode`: a JSON value -> its bytes."""
         if name in _RENDERED:
             return _RENDERED[name](self, encode)
         values = self._values(name, fields)

@@ -70,11 +70,7 @@ def start_position(file: LocatedFile, selection: Selection) -> int:
 
 def offset_of_time(segments: Iterable[L], timestamp: int) -> int | None:
     """Offset of the first record of a replica that is as new as a timestamp, or newer, as brokers answer ListOffsets
-    (`LogSegment.findOffsetByTimestamp`); None where there is none.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    (`LogSegment.findOffsetByTimestamp`); None where there is none. Raises OSError: a file cannot be read."""
     asked = Selection(times=(timestamp, None))
     for file in wanted_files(segments, asked):
         for batch in file.batches(start=start_position(file, asked), check_crc=False):
@@ -100,11 +96,7 @@ def entries_of(file: LocatedFile) -> np.ndarray[Any, Any] | None:
 
 def index_entries(file: LocatedFile) -> np.ndarray[Any, Any] | Damage:
     """The entries of an `.index` or `.timeindex`, without the zeros at its end; or the damage, where it became shorter
-    while it was read or does not ascend.
-
-    Raises:
-        OSError: it cannot be read. ImportError: NumPy is not installed.
-    """
+    while it was read or does not ascend. Raises OSError: it cannot be read. ImportError: NumPy is not installed."""
     import numpy as np
 
     from kafkawire.logdir.entry_layouts import OFFSET_ENTRY, TIME_ENTRY, dtype_of
@@ -127,13 +119,8 @@ def index_entries(file: LocatedFile) -> np.ndarray[Any, Any] | Damage:
 
 
 def leads(file: LocatedFile, position: int, offset: int) -> bool:
-    """Whether a batch begins at a position of a segment, with that offset in it or after it.
-
-    Args:
-        file: the segment.
-        position: in bytes.
-        offset: an offset of a record.
-    """
+    """Whether a batch begins at a position of a segment, with that offset in it or after it. `position`: in bytes.
+    `offset`: an offset of a record."""
     with file.source(1 << 16) as source:
         found = next(read(source, start=position, end=position + 1), None)
     return isinstance(found, Batch) and found.base_offset <= offset

@@ -33,14 +33,8 @@ _MOST_BYTES = 16 << 20
 def columns_of(
     file: LocatedFile, options: Options, *, encode: Callable[[Any], bytes]
 ) -> Iterator[rows.Row | rows.Columns]:
-    """`rows_of`, with runs of batches and records as columns.
-
-    Args:
-        encode: writes a value that has no Arrow type as JSON.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """`rows_of`, with runs of batches and records as columns. `encode`: writes a value that has no Arrow type as JSON.
+    Raises OSError: the file cannot be read."""
     fields = None if native is None else fields_of(file, options)
     if fields is None:
         yield from rows_of(file, options)

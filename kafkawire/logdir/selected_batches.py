@@ -17,13 +17,8 @@ _UNREAD = np.iinfo(np.int64).min
 
 
 def selected(found: Batches, selection: Selection, *, deep: bool) -> tuple[Bools, Bools]:
-    """Which batches are taken with all their records; and those of which the records decide, one by one.
-
-    Args:
-        found: the batches.
-        selection: what is selected, but for keys.
-        deep: whether records have rows.
-    """
+    """Which batches are taken with all their records; and those of which the records decide, one by one. `selection`:
+    what is selected, but for keys. `deep`: whether records have rows."""
     chosen = np.ones(len(found), bool)
     parts = np.zeros(len(found), bool)
     if selection.offsets is not None:

@@ -31,11 +31,7 @@ def by_partition(files: Iterable[LocatedFile]) -> list[list[LocatedFile]]:
 
 
 def stats_of(segments: list[LocatedFile], options: Options = DEFAULT) -> Iterator[rows.Row]:
-    """The damage in the segments of one partition, then its statistics.
-
-    Raises:
-        OSError: a segment cannot be read.
-    """
+    """The damage in the segments of one partition, then its statistics. Raises OSError: a segment cannot be read."""
     counted = _Counts()
     for segment in segments:
         counted.segments += 1

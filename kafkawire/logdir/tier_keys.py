@@ -21,12 +21,8 @@ _HASH = hashlib.sha3_512
 
 @cache
 def private_key(path: str) -> RSAPrivateKey:
-    """The RSA private key in a PEM file, without a password.
-
-    Raises:
-        OSError: the file cannot be read, or holds no key that can be used.
-        MissingExtraError: cryptography is not installed.
-    """
+    """The RSA private key in a PEM file, without a password. Raises OSError: the file cannot be read, or holds no key
+    that can be used. Raises MissingExtraError: cryptography is not installed."""
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -45,12 +41,8 @@ def private_key(path: str) -> RSAPrivateKey:
 
 
 def unwrapped(wrapped: bytes, paths: Sequence[str]) -> bytes | None:
-    """The data key that one of the private keys unwraps; None: none of them does.
-
-    Raises:
-        OSError: a file of a private key cannot be read, or holds no key that can be used.
-        MissingExtraError: cryptography is not installed.
-    """
+    """The data key that one of the private keys unwraps; None: none of them does. Raises OSError: a file of a private
+    key cannot be read, or holds no key that can be used. Raises MissingExtraError: cryptography is not installed."""
     found = (_unwrapped(wrapped, private_key(path)) for path in paths)
     return next((key for key in found if key is not None), None)
 
@@ -80,12 +72,8 @@ def _masked(data: bytes, seed: bytes) -> bytes:
 
 
 def decrypted(data: bytes, key: bytes, aad: bytes) -> bytes | None:
-    """The plain bytes of an encrypted chunk or index; None: it was changed, or the key is another's.
-
-    Args:
-        data: a nonce, the encrypted bytes, and the authentication tag.
-        key: of AES, 32 bytes. `aad`: what the tag covers, too.
-    """
+    """The plain bytes of an encrypted chunk or index; None: it was changed, or the key is another's. `data`: a nonce,
+    the encrypted bytes, and the authentication tag. `key`: of AES, 32 bytes. `aad`: what the tag covers, too."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

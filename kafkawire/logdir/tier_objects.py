@@ -46,11 +46,7 @@ _Size = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
 
 
 class StoredFile(Protocol):
-    """A file of a tier.
-
-    Attributes:
-        path: of the file. `tier_keys`: paths of private keys.
-    """
+    """A file of a tier. `path`: of the file. `tier_keys`: paths of private keys."""
 
     @property
     def path(self) -> str: ...
@@ -204,11 +200,8 @@ def opened(file: StoredFile) -> Opened:
 
 
 def size(file: StoredFile) -> int:
-    """The bytes of a segment, or of one of its indexes, as a broker has them.
-
-    Raises:
-        OSError: the manifest is missing or cannot be read.
-    """
+    """The bytes of a segment, or of one of its indexes, as a broker has them. Raises OSError: the manifest is missing
+    or cannot be read."""
     _, suffix = _named(file.path)
     if suffix == MANIFEST:
         with file.raw(file.path) as manifest:
@@ -337,11 +330,7 @@ def _data_key(wrapped: bytes, keys: tuple[str, ...]) -> bytes | None:
 
 
 def _layout(file: StoredFile) -> _Layout:
-    """The manifest of a file's segment.
-
-    Raises:
-        OSError: it is missing, cannot be read, or is not valid.
-    """
+    """The manifest of a file's segment. Raises OSError: it is missing, cannot be read, or is not valid."""
     path = f"{_named(file.path)[0]}.{MANIFEST}"
     try:
         with file.raw(path) as manifest:

@@ -84,11 +84,8 @@ class TierEvents(dict[UUID, TieredSegment]):
 
 
 def tier_metadata(copies: Iterable[Sequence[LogFile]]) -> TierEvents:
-    """The segments that `__remote_log_metadata` names, by id, each in the state that was written last.
-
-    Args:
-        copies: the segments of each replica of its partitions. Of each partition the longest copy is read.
-    """
+    """The segments that `__remote_log_metadata` names, by id, each in the state that was written last. `copies`: the
+    segments of each replica of its partitions. Of each partition the longest copy is read."""
     longest: dict[int | None, Sequence[LogFile]] = {}
     for segments in copies:
         number = segments[0].partition if segments else None
@@ -248,11 +245,8 @@ class _Copy(NamedTuple):
 
 
 def _chain(copies: Sequence[_Copy], start: int, stop: int) -> tuple[list[_Copy], list[tuple[int, int]]]:
-    """The copies that cover the offsets from `start` up to `stop`, and the ranges that no copy has.
-
-    Args:
-        copies: by their first offset.
-    """
+    """The copies that cover the offsets from `start` up to `stop`, and the ranges that no copy has. `copies`: by their
+    first offset."""
     chain: list[_Copy] = []
     missing = []
     reached, farthest, at = start, None, 0
@@ -302,11 +296,8 @@ def snapshots(
 
 
 def leaves_lineage(epochs: Sequence[EpochLine], lineage: Sequence[EpochLine], base: int) -> int | None:
-    """The first offset of a segment whose leader epoch is not the one of the lineage there; None without one.
-
-    Args:
-        epochs: of the segment. `base`: its first offset.
-    """
+    """The first offset of a segment whose leader epoch is not the one of the lineage there; None without one. `epochs`:
+    of the segment. `base`: its first offset."""
     starts = [line.start_offset for line in lineage]
     for line, after in pairwise([*epochs, None]):
         assert line is not None

@@ -362,11 +362,8 @@ class TransactionScan:
         return {*self.open, *(one.producer_id for one in self.unknown), *doubtful, *late}
 
     def finish(self, *, continues: bool = False) -> Outcomes:
-        """What is known of the log, once all of it was taken. The scan takes nothing after that.
-
-        Args:
-            continues: whether the log went on after the last batch. What is open there is unknown then.
-        """
+        """What is known of the log, once all of it was taken. The scan takes nothing after that. `continues`: whether
+        the log went on after the last batch. What is open there is unknown then."""
         heads, self._heads = self._heads, {}
         for producer_id, head in heads.items():
             if head.first >= 0:

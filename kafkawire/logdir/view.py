@@ -19,13 +19,8 @@ IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 
 class Seen(NamedTuple):
-    """Batches in a view.
-
-    Attributes:
-        kept: which are read; `lost`: which are not, because their outcome is unknown.
-        parted: which have offsets that are read and others that are not.
-        states: of all.
-    """
+    """Batches in a view. `kept`: which are read; `lost`: which are not, because their outcome is unknown. `parted`:
+    which have offsets that are read and others that are not. `states`: of all."""
 
     kept: Bools
     lost: Bools

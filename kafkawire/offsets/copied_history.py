@@ -17,11 +17,7 @@ TOPICS = {"group": ("__consumer_offsets", "__share_group_state"), "transactional
 
 def copied_history(replicas: LeadingReplicas, subject: Subject) -> Iterator[HistoryEvent | DamageRow]:
     """What the records of a group or a transactional id changed, in the order of its log; and what is damaged.
-
-    Args:
-        replicas: of the log directories of one cluster.
-        subject: a group, or a transactional id.
-    """
+    `replicas`: of the log directories of one cluster. `subject`: a group, or a transactional id."""
     kind = "group" if subject.group is not None else "transactional_id"
     name = subject.group if subject.group is not None else subject.transactional_id or ""
     names = TopicIds(replicas.directory)

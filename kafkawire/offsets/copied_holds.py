@@ -20,13 +20,8 @@ from kafkawire.transactions.facts import TRANSACTION_STATE
 def copied_holds(
     replicas: LeadingReplicas, topic: str, partitions: Iterable[int], most: int
 ) -> Iterator[Hold | DamageRow]:
-    """The longest holds of partitions, the longest first, and before them what is damaged.
-
-    Args:
-        replicas: of the log directories of one cluster.
-        partitions: numbers; each has a copy.
-        most: number of holds.
-    """
+    """The longest holds of partitions, the longest first, and before them what is damaged. `replicas`: of the log
+    directories of one cluster. `partitions`: numbers; each has a copy. `most`: number of holds."""
     found: list[Hold] = []
     for number in partitions:
         leading = replicas.of(topic, number)

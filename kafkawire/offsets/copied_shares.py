@@ -58,11 +58,7 @@ def explained_shares(
 def chosen_shares(
     replicas_: LeadingReplicas, group: str, topic: str | None, partition: int | None, number: int | None = None
 ) -> tuple[list[ShareSource], list[str]]:
-    """The share partitions of a group that are asked for.
-
-    Raises:
-        UnknownShareGroupError: there is none.
-    """
+    """The share partitions of a group that are asked for. Raises UnknownShareGroupError: there is none."""
     found, gaps = copied_shares(replicas_, group, number)
     chosen = [
         one

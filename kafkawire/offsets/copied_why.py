@@ -45,14 +45,8 @@ def copied_why(
     progress: Callable[[int], None] | None = None,
     jobs: int = 1,
 ) -> rows.Why:
-    """What blocks a subject.
-
-    Args:
-        settings, paths, progress, jobs: see `transactions.audit`.
-
-    Raises:
-        UnknownSubjectError: no copy names the subject, or the copies are of several clusters.
-    """
+    """What blocks a subject. `settings`, `paths`, `progress`, `jobs`: see `transactions.audit`. Raises
+    UnknownSubjectError: no copy names the subject, or the copies are of several clusters."""
     one_cluster(directory)
     replicas = LeadingReplicas(directory)
     if subject.topic is not None:
@@ -113,11 +107,8 @@ def share_view(group: str, shares: Iterable[ShareExplained]) -> GroupView:
 
 
 def _unknown(replicas: LeadingReplicas, subject: rows.Subject) -> list[str]:
-    """Why it is not certain that there is such an id, where no transaction of it is open; of a topic nothing.
-
-    Raises:
-        UnknownSubjectError: no copy names the id, or the producer id was never handed out.
-    """
+    """Why it is not certain that there is such an id, where no transaction of it is open; of a topic nothing. Raises
+    UnknownSubjectError: no copy names the id, or the producer id was never handed out."""
     if subject.producer_id is not None:
         first_free = handed_out([] if replicas.metadata is None else [replicas.metadata])
         if first_free is not None and subject.producer_id >= first_free:

@@ -21,13 +21,8 @@ _CODES = {reason: code for code, reason in enumerate(_REASONS)}
 
 
 class Letter(NamedTuple):
-    """A copy.
-
-    Attributes:
-        group, topic, partition, offset: of the original.
-        deliveries, cause: by its headers; None where it has none.
-        copy_partition, copy_offset, timestamp: of the copy.
-    """
+    """A copy. `group`, `topic`, `partition`, `offset`: of the original. `deliveries`, `cause`: by its headers; None
+    where it has none. `copy_partition`, `copy_offset`, `timestamp`: of the copy."""
 
     group: str
     topic: str
@@ -68,11 +63,8 @@ def letter(record: Record, copy_partition: int) -> Letter | None:
 
 
 class DeadLetterCauses:
-    """The reasons in the copies of one share partition, for offsets that rise. Nine bytes a copy.
-
-    Args:
-        letters: of one group, topic and partition.
-    """
+    """The reasons in the copies of one share partition, for offsets that rise. Nine bytes a copy. `letters`: of one
+    group, topic and partition."""
 
     def __init__(self, letters: Iterable[Letter]) -> None:
         pairs = [(one.offset, _CODES[one.reason]) for one in letters]
@@ -99,11 +91,8 @@ class DeadLetterCauses:
 
 
 def letters_of(batch: Batch, copy_partition: int) -> Iterator[Letter]:
-    """The copies among the records of a batch of a dead-letter topic's partition.
-
-    Raises:
-        RecordError: the records cannot be read.
-    """
+    """The copies among the records of a batch of a dead-letter topic's partition. Raises RecordError: the records
+    cannot be read."""
     for record in () if batch.is_control else batch.records:
         one = letter(record, copy_partition)
         if one is not None:

@@ -55,11 +55,7 @@ class EqualRecordSearch:
         self._repeat: _Repeat | None = None
 
     def add(self, batch: Batch) -> Iterator[EqualRecords]:
-        """Take the next batch.
-
-        Raises:
-            RecordError: its records, from one on, cannot be read.
-        """
+        """Take the next batch. Raises RecordError: its records, from one on, cannot be read."""
         if batch.is_control or (state := self._outcomes.state(batch)) == ABORTED:
             return
         for record in batch.records:

@@ -23,11 +23,8 @@ class _Share(msgspec.Struct):
 
 
 class FillShares:
-    """Adds up what the records of each group take.
-
-    Attributes:
-        unread: number of batches whose records cannot be read; they belong to no group.
-    """
+    """Adds up what the records of each group take. `unread`: number of batches whose records cannot be read; they
+    belong to no group."""
 
     def __init__(self) -> None:
         self._shares: dict[str | None, _Share] = {}

@@ -45,14 +45,7 @@ class _Place(Protocol):
 
 
 class GroupLog:
-    """A copy of a partition with groups' records.
-
-    Args:
-        partition: the replica.
-
-    Attributes:
-        problems: what could not be read, a sentence each.
-    """
+    """A copy of a partition with groups' records. `problems`: what could not be read, a sentence each."""
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -60,11 +53,8 @@ class GroupLog:
         self.problems: dict[str, None] = {}
 
     def records(self, wanted: Callable[[bytes], bool] = lambda key: True) -> Iterator[GroupRecord]:
-        """The records below the high watermark, in order.
-
-        Args:
-            wanted: whether to decode the record of a key: a quick test of its bytes.
-        """
+        """The records below the high watermark, in order. `wanted`: whether to decode the record of a key: a quick test
+        of its bytes."""
         yield from decoded_records(self.partition, self._batches(), self.outcomes.high_watermark, self.problems, wanted)
 
     def batches(self, first: int) -> Iterator[Batch]:

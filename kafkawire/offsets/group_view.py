@@ -28,11 +28,7 @@ CONSUMER_OFFSETS = "__consumer_offsets"
 
 def group_view(replicas: LeadingReplicas, group: str) -> GroupView | None:
     """A group as copies show it; None where no record of it is here and everything that may hold one was read.
-
-    Args:
-        replicas: of the log directories of one cluster.
-        group: its id.
-    """
+    `replicas`: of the log directories of one cluster."""
     count = replicas.count_of(CONSUMER_OFFSETS)
     here = replicas.numbers(CONSUMER_OFFSETS)
     numbers = here if count is None else [partition_of_id(group, count)]

@@ -179,11 +179,7 @@ class LagCounter:
             self.read_to = max(self.read_to, int(after.max()))
 
     def unread(self, first: int, end: int, why: str) -> None:
-        """Offsets from `first` up to `end` were not seen: each may be a record of any outcome.
-
-        Args:
-            why: a sentence.
-        """
+        """Offsets from `first` up to `end` were not seen: each may be a record of any outcome. `why`: a sentence."""
         first, end = max(first, self.start), min(end, self.high)
         if first >= end:
             return
@@ -201,10 +197,7 @@ class LagCounter:
 
     def finished(self, number: int | None) -> None:
         """A share group has finished with some of the offsets that were counted: so many records may be fewer.
-
-        Args:
-            number: of offsets; None: it is not known of how many.
-        """
+        `number`: of offsets; None: it is not known of how many."""
         if number == 0:
             return
         self.uncertain["members of the share group have finished with some of the records, out of order"] = None
@@ -257,10 +250,7 @@ class LagCounter:
 
 class MarkerOutcomes:
     """The outcomes of batches by the next marker of their producer, for a log that is read in order without gaps.
-
-    Args:
-        counter: gets the batches as soon as their outcome is known.
-    """
+    `counter`: gets the batches as soon as their outcome is known."""
 
     def __init__(self, counter: LagCounter) -> None:
         self._counter = counter

@@ -77,11 +77,8 @@ def divergence(own: Sequence[EpochLine], base: int, end: int, others: Iterable[C
 
 
 def dropped(own: Sequence[EpochLine], end: int, others: Sequence[Copy]) -> Dropped | None:
-    """What copies have from the end of a log on, in leader epochs that the newest of all logs has left.
-
-    Args:
-        own: the log's leader epochs. end: its end. others: copies.
-    """
+    """What copies have from the end of a log on, in leader epochs that the newest of all logs has left. `own`: the
+    log's leader epochs. `end`: its end. `others`: copies."""
     newest = _newest([list(own), *(one.epochs for one in others if not one.tiered)])
     found = None
     for one in others:

@@ -20,11 +20,8 @@ _WHAT = {ABORTED_CODE: ABORTED, COMMITTED_CODE: RECORD}
 
 
 class LiveHolds:
-    """Takes the batches of a partition in order. Memory grows with their number, which the caller limits.
-
-    Args:
-        log_start, high: offsets of the partition. Batches come from the log start offset on.
-    """
+    """Takes the batches of a partition in order. Memory grows with their number, which the caller limits. `log_start`,
+    `high`: offsets of the partition. Batches come from the log start offset on."""
 
     def __init__(self, log_start: int, high: int) -> None:
         self._start, self._high = log_start, high

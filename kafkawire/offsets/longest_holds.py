@@ -122,11 +122,8 @@ class LongestHolds:
             heapq.heappop(self._kept)
 
     def finish(self, as_of: int | None = None) -> list[Hold]:
-        """The holds, with the one that lasts.
-
-        Args:
-            as_of: the clock of the one that lasts, epoch milliseconds; None: the newest timestamp of the log.
-        """
+        """The holds, with the one that lasts. `as_of`: the clock of the one that lasts, epoch milliseconds; None: the
+        newest timestamp of the log."""
         holder = self._holder()
         if holder is not None:
             self._keep(holder, self._open[holder], "open", None, self.newest if as_of is None else as_of)

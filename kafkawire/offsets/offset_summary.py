@@ -45,11 +45,8 @@ def ranges(runs: Iterator[Runs], origin: RowOrigin) -> Iterator[StatusRange]:
 
 
 class OffsetSummary:
-    """Takes runs in order. Memory is bounded by `most`, and by the number of coordinator epochs and reasons.
-
-    Args:
-        most: ranges that `ranges` yields, at most.
-    """
+    """Takes runs in order. Memory is bounded by `most`, and by the number of coordinator epochs and reasons. `most`:
+    ranges that `ranges` yields, at most."""
 
     def __init__(self, most: int) -> None:
         self._most = most

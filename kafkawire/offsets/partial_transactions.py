@@ -32,11 +32,7 @@ class _PartialTransaction(NamedTuple):
 
 class PartialTransactions:
     """Takes the batches of a compacted log in order. Memory grows with the producers that have a transaction open.
-
-    Args:
-        outcomes: of the log. origin: of the rows.
-        most: rows that are made, at most; None: all.
-    """
+    `outcomes`: of the log. `origin`: of the rows. `most`: rows that are made, at most; None: all."""
 
     def __init__(self, outcomes: Outcomes, origin: RowOrigin, most: int | None) -> None:
         self._outcomes = outcomes

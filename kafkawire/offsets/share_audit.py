@@ -27,10 +27,7 @@ from kafkawire.transactions.parts.replica_files import place_of
 
 def with_shares(audit: rows.Audit, directory: LogDirectory) -> rows.Audit:
     """An audit with the answers of the rules of share groups; the same one where no copy of their state is here.
-
-    Args:
-        audit: of the same log directories.
-    """
+    `audit`: of the same log directories."""
     return with_answers(audit, [one for _, part in clusters(directory) for one in share_answers(LeadingReplicas(part))])
 
 
@@ -61,11 +58,8 @@ def clusters(directory: LogDirectory) -> list[tuple[str | None, LogDirectory]]:
 
 
 def share_answers(replicas: LeadingReplicas) -> list[Placed]:
-    """The answers of all rules, by partition of the state; empty where none of it is here.
-
-    Args:
-        replicas: of the log directories of one cluster.
-    """
+    """The answers of all rules, by partition of the state; empty where none of it is here. `replicas`: of the log
+    directories of one cluster."""
     return [one for number in replicas.numbers(STATE_TOPIC) for one in partition_answers(replicas, number)]
 
 

@@ -44,12 +44,8 @@ class ShareSettings(NamedTuple):
 def share_settings(
     metadata: ClusterMetadata | None, group: str, limit: int | None = None, dead_letter_topic: str | None = None
 ) -> ShareSettings:
-    """The settings by a metadata log.
-
-    Args:
-        metadata: None: no copy of one is here.
-        limit, dead_letter_topic: as the user gives them; they count first.
-    """
+    """The settings by a metadata log. `metadata`: None: no copy of one is here. `limit`, `dead_letter_topic`: as the
+    user gives them; they count first."""
     if metadata is None:
         unseen = ["the group's properties: no copy of __cluster_metadata is here"]
         return ShareSettings(limit, None, dead_letter_topic, tuple(unseen))
@@ -72,12 +68,8 @@ def of_properties(
     *,
     complete: bool = True,
 ) -> ShareSettings:
-    """The settings by a group's own properties, and by those of all brokers.
-
-    Args:
-        limit, dead_letter_topic: these count first.
-        complete: a property that is not in `of_group` was not set.
-    """
+    """The settings by a group's own properties, and by those of all brokers. `limit`, `dead_letter_topic`: these count
+    first. `complete`: a property that is not in `of_group` was not set."""
     unseen = []
     for value in (of_group.get(LIMIT), brokers.get(BROKER_LIMIT)):
         if limit is None and value is not None:

@@ -74,12 +74,7 @@ def runs_of(found: Batches, reached: int, outcomes: Outcomes, gap: Runs, segment
 
 
 def runs_of_old(batch: Batch, reached: int, gap: Runs, segment: str) -> Iterator[Runs]:
-    """The runs of a batch of magic 0 or 1, which is in no transaction.
-
-    Args:
-        batch: the batch.
-        reached, gap, segment: see `runs_of`.
-    """
+    """The runs of a batch of magic 0 or 1, which is in no transaction. `reached`, `gap`, `segment`: see `runs_of`."""
     first, end = max(batch.base_offset, reached), batch.last_offset + 1
     if first > reached:
         yield gap._replace(first=np.array([reached]), end=np.array([first]))

@@ -145,12 +145,8 @@ def batch_at(segments: list[LogFile], offset: int) -> tuple[LogFile, Batch] | No
 
 
 def _left_out(replica: Replica, offset: int, batch: Batch | None) -> Iterator[OffsetStanding]:
-    """The offset in segments of tiers that are no part of the log there.
-
-    Args:
-        batch: the log's at the offset. A finished copy of it is part of the log, or will be: each segment is copied
-            before it is deleted locally.
-    """
+    """The offset in segments of tiers that are no part of the log there. `batch`: the log's at the offset. A finished
+    copy of it is part of the log, or will be: each segment is copied before it is deleted locally."""
     metadata = replica.partition.tier_metadata()
     for copy, file in tier_copies(replica.partition):
         if not copy.base <= offset < copy.end:

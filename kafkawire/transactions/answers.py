@@ -155,11 +155,8 @@ class Tally:
         concerns: tuple[int, ...] = (),
         since: int | None = None,
     ) -> None:
-        """Count a violation.
-
-        Args:
-            offset, producer_id, what, file, transactional_id, concerns, since: as in `Breach`; producer id -1: none.
-        """
+        """Count a violation. `offset`, `producer_id`, `what`, `file`, `transactional_id`, `concerns`, `since`: as in
+        `Breach`; producer id -1: none."""
         self.violated += 1
         self.breaches.append(Breach(self.check, offset, producer_id, what, file, transactional_id, concerns, since))
         if self.most is not None and len(self.breaches) >= 2 * self.most:

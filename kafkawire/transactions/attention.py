@@ -16,13 +16,8 @@ BLOCKED_AFTER_MS = 300_000
 
 
 def attention_of(finding: Finding, as_of: int | None, blocked_after_ms: int = BLOCKED_AFTER_MS) -> str | None:
-    """What a finding needs attention for; None for nothing.
-
-    Args:
-        finding: with its `blocked_since`.
-        as_of: the clock, epoch milliseconds; None where it is not known.
-        blocked_after_ms: how long a last stable offset may be held.
-    """
+    """What a finding needs attention for; None for nothing. `finding`: with its `blocked_since`. `as_of`: the clock,
+    epoch milliseconds; None where it is not known. `blocked_after_ms`: how long a last stable offset may be held."""
     if finding.verdict == HANGING:
         return HANGING
     if finding.reason == "stuck_prepare":

@@ -10,12 +10,8 @@ import msgspec
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """How a cluster is reached, and how its transactions were judged.
-
-    Attributes:
-        address: HOST:PORT, and the options of every command after `--bootstrap-server`.
-        options: what else verdicts depend on, for commands that judge.
-    """
+    """How a cluster is reached, and how its transactions were judged. `address`: HOST:PORT, and the options of every
+    command after `--bootstrap-server`. `options`: what else verdicts depend on, for commands that judge."""
 
     address: str = "HOST:PORT"
     options: tuple[str, ...] = ()

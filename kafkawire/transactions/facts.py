@@ -257,12 +257,8 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
 def partition_of(
     place: Place, segments: list[Segment], *, log_start: int | None = None, high_watermark: int | None = None
 ) -> PartitionFacts:
-    """A partition from its segments.
-
-    Args:
-        log_start: from `log-start-offset-checkpoint`, where there is one. Offsets from there up to the first segment
-            are in tiered storage: missing here.
-    """
+    """A partition from its segments. `log_start`: from `log-start-offset-checkpoint`, where there is one. Offsets from
+    there up to the first segment are in tiered storage: missing here."""
     segments = sorted(segments, key=lambda segment: segment.base_offset)
     first = segments[0].base_offset if segments else 0
     log_start = first if log_start is None else log_start

@@ -42,11 +42,8 @@ def some(names: Sequence[str], most: int) -> str:
 
 
 def named(noun: str, names: Sequence[str], most: int = 5) -> str:
-    """Names after their noun: `broker 1`, `brokers 1, 2`.
-
-    Args:
-        noun: in the singular. `most`: number of names that are listed.
-    """
+    """Names after their noun: `broker 1`, `brokers 1, 2`. `noun`: in the singular. `most`: number of names that are
+    listed."""
     return f"{noun}{'s' * (len(names) > 1)} {some(names, most)}"
 
 

@@ -57,14 +57,8 @@ class AbortReading:
     brokers: dict[int, Link]
 
     async def first(self, timeout_s: float) -> AbortPremises:
-        """The first reading. All connections have answered when it is done.
-
-        Args:
-            timeout_s: seconds for each request.
-
-        Raises:
-            JudgeAgain: a broker does not answer, or not as the leader. ClientError: it refuses.
-        """
+        """The first reading. All connections have answered when it is done. `timeout_s`: seconds for each request.
+        Raises JudgeAgain: a broker does not answer, or not as the leader. ClientError: it refuses."""
         _, epoch = await self._leadership(timeout_s)
         found = await self._beside(epoch, timeout_s)
         answer = await self._ask(self.leader[1], producers_request([self.place]), timeout_s)
@@ -103,14 +97,8 @@ class AbortReading:
         return None
 
     async def wrote_between(self, start: int, end: int, timeout_s: float) -> int | None:
-        """The first offset at which the producer wrote, from offset `start` up to `end`; None for none.
-
-        Args:
-            timeout_s: seconds for the one request that is sent.
-
-        Raises:
-            JudgeAgain: one response does not reach `end`.
-        """
+        """The first offset at which the producer wrote, from offset `start` up to `end`; None for none. `timeout_s`:
+        seconds for the one request that is sent. Raises JudgeAgain: one response does not reach `end`."""
         body = fetch_request(self.place, start, _PIECE)
         answer = await self._ask(self.leader[1], body, timeout_s, at_least=FIRST, at_most=LAST_BY_NAME)
         reached = start

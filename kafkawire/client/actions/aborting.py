@@ -93,12 +93,8 @@ Recorder = Callable[[rows.Finding, PreparedRequest, Aborted | None], None]
 
 
 async def look_at(cluster: Cluster, named: TransactionSpec, search: Search) -> rows.Audit:
-    """Every open transaction of one partition with its verdict, as `find_hanging` gives it.
-
-    Args:
-        named: its topic and partition; its other fields are not used.
-        search: how to search; its topics and partitions are replaced.
-    """
+    """Every open transaction of one partition with its verdict, as `find_hanging` gives it. `named`: its topic and
+    partition; its other fields are not used. `search`: how to search; its topics and partitions are replaced."""
     return await find_hanging(
         cluster,
         replace(

@@ -122,12 +122,8 @@ async def committable(cluster: Cluster, recorded: RecordedTransaction, search: S
 
 
 async def plan_commit(cluster: Cluster, one: Committable, timeout_s: float | None = None) -> PreparedRequest:
-    """The request that commits, and its coordinator. The request is not sent.
-
-    Args:
-        one: as `committable` returns it.
-        timeout_s: seconds for each request with its retries; None as configured.
-    """
+    """The request that commits, and its coordinator. The request is not sent. `one`: as `committable` returns it.
+    `timeout_s`: seconds for each request with its retries; None as configured."""
     deadline = cluster.deadline(timeout_s)
     return await prepared(cluster, one.found.coordinator, _request(one), deadline, at_most=one.at_most)
 
@@ -220,11 +216,8 @@ async def _written(
 
 @dataclass
 class _Sending:
-    """The request that commits a transaction, with its description.
-
-    Attributes:
-        sent_after_ms: since the start of the last description, when the request was given to the system; None before.
-    """
+    """The request that commits a transaction, with its description. `sent_after_ms`: since the start of the last
+    description, when the request was given to the system; None before."""
 
     cluster: Cluster
     one: Committable

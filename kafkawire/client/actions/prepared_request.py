@@ -87,11 +87,8 @@ async def send_recorded(
 
 
 def why_unfinished(error: BaseException, *, sent: bool) -> str:
-    """Why a request has no outcome, as a sentence.
-
-    Args:
-        error: of `send`. `sent`: whether the request may have been sent by then.
-    """
+    """Why a request has no outcome, as a sentence. `error`: of `send`. `sent`: whether the request may have been sent
+    by then."""
     if isinstance(error, Refused | JudgeAgain):
         return str(error)
     known = "whether it was carried out is not known" if sent else "nothing was sent"

@@ -273,11 +273,8 @@ class _Sending:
 
 
 async def left_open(cluster: Cluster, producer_id: int, search: Search) -> rows.Audit:
-    """The open transactions of a producer id in all visible partitions, with their verdicts.
-
-    Args:
-        search: how verdicts are found; its topics and partitions are replaced.
-    """
+    """The open transactions of a producer id in all visible partitions, with their verdicts. `search`: how verdicts are
+    found; its topics and partitions are replaced."""
     metadata = await cluster.metadata(deadline=cluster.deadline(search.timeout_s))
     states = await describe_producers(cluster, metadata.partitions, cluster.deadline(search.timeout_s))
     places = tuple(

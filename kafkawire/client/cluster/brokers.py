@@ -44,11 +44,8 @@ _NOT_YET = ", and it does not answer yet"
 
 
 class Brokers:
-    """The brokers of a cluster, and a request to one of them, which is sent once.
-
-    Attributes:
-        brokers: of the newest metadata. `waits`: the current waits.
-    """
+    """The brokers of a cluster, and a request to one of them, which is sent once. `brokers`: of the newest metadata.
+    `waits`: the current waits."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -138,11 +135,7 @@ class Brokers:
         self, request: type[Message], deadline: Deadline, broker_id: int = ANY, *, at_most: int | None = None
     ) -> int:
         """The version in which `ask_broker` would send a request to a broker now; without a broker id, `ask_any`.
-
-        Args:
-            deadline: for the connection, which is opened if there is none.
-            at_most: the highest version to use.
-        """
+        `deadline`: for the connection, which is opened if there is none. `at_most`: the highest version to use."""
         link = await self.link(broker_id, deadline)
         return choose(request, link.connection.versions, at_most=at_most, address=link.connection.address)
 
@@ -151,12 +144,8 @@ class Brokers:
     async def metadata(
         self, topics: Iterable[str] | None = None, *, deadline: Deadline | None = None, broker_id: int | None = None
     ) -> Metadata:
-        """Brokers and partitions.
-
-        Args:
-            topics: names; None for all topics, empty for none.
-            broker_id: the broker to ask, by default any.
-        """
+        """Brokers and partitions. `topics`: names; None for all topics, empty for none. `broker_id`: the broker to ask,
+        by default any."""
         deadline = deadline or self.deadline()
         wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
         body = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)

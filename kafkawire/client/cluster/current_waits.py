@@ -37,11 +37,7 @@ class CurrentWait(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CurrentWaits:
-    """The waits of a client at this moment.
-
-    Attributes:
-        ended: called with each wait when it ends.
-    """
+    """The waits of a client at this moment. `ended`: called with each wait when it ends."""
 
     def __init__(self) -> None:
         self.ended: Callable[[CurrentWait], None] | None = None
@@ -55,11 +51,8 @@ class CurrentWaits:
 
     @contextmanager
     def on(self, subject: str, text: str, limit_s: float, *, since: CurrentWait | None = None) -> Iterator[CurrentWait]:
-        """Registers a wait while its body runs.
-
-        Args:
-            since: an earlier wait for the same subject, which this one continues.
-        """
+        """Registers a wait while its body runs. `since`: an earlier wait for the same subject, which this one
+        continues."""
         wait = CurrentWait(
             subject=subject,
             text=text,

@@ -35,11 +35,7 @@ def leaders(cluster: Brokers, deadline: Deadline) -> Route[TopicPartition]:
 
 
 async def leader_of(cluster: Brokers, partition: TopicPartition, deadline: Deadline) -> int:
-    """The leader of one partition. Raises ClientError where it has none.
-
-    Args:
-        deadline: for the metadata.
-    """
+    """The leader of one partition. Raises ClientError where it has none. `deadline`: for the metadata."""
     found = (await leaders(cluster, deadline)([partition]))[partition]
     if isinstance(found, ClientError):
         raise found
@@ -47,11 +43,8 @@ async def leader_of(cluster: Brokers, partition: TopicPartition, deadline: Deadl
 
 
 def replicas_on(cluster: Brokers, broker_id: int, deadline: Deadline) -> Route[TopicPartition]:
-    """One broker, for the partitions of which it has a replica.
-
-    Args:
-        deadline: for the metadata, each time that the route is computed.
-    """
+    """One broker, for the partitions of which it has a replica. `deadline`: for the metadata, each time that the route
+    is computed."""
 
     async def route(keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
         found = await infos(cluster, keys, deadline)
@@ -72,11 +65,7 @@ def replicas_on(cluster: Brokers, broker_id: int, deadline: Deadline) -> Route[T
 async def infos(
     cluster: Brokers, keys: Sequence[TopicPartition], deadline: Deadline
 ) -> dict[TopicPartition, PartitionInfo | ClientError]:
-    """Each partition in the cluster's metadata.
-
-    Args:
-        deadline: for the metadata, which is requested once for all keys.
-    """
+    """Each partition in the cluster's metadata. `deadline`: for the metadata, which is requested once for all keys."""
     metadata = await cluster.metadata(sorted({key.topic for key in keys}), deadline=deadline)
     counts = Counter(one.topic for one in metadata.partitions)
     found: dict[TopicPartition, PartitionInfo | ClientError] = {}
@@ -102,20 +91,14 @@ def _leader(info: PartitionInfo) -> int | ClientError:
 
 
 def coordinators(cluster: Brokers, deadline: Deadline, api: str = _FIND) -> Route[str]:
-    """Each transactional id's coordinator. An id that does not exist has one, too.
-
-    Args:
-        api: the request that follows. An authorization error names the right that it needs.
-    """
+    """Each transactional id's coordinator. An id that does not exist has one, too. `api`: the request that follows. An
+    authorization error names the right that it needs."""
     return _coordinators(cluster, _TRANSACTION, deadline, api)
 
 
 async def coordinator_of(cluster: Brokers, transactional_id: str, deadline: Deadline) -> int:
-    """The coordinator of one transactional id. Raises ClientError where it is not known.
-
-    Args:
-        deadline: for the request.
-    """
+    """The coordinator of one transactional id. Raises ClientError where it is not known. `deadline`: for the
+    request."""
     return await _only(coordinators(cluster, deadline), transactional_id, "transactional id")
 
 

@@ -31,11 +31,8 @@ def pattern_of(transactional_id: str) -> str:
 def producer_census(
     states: Mapping[TopicPartition, Sequence[ProducerState]], expiration_ms: int
 ) -> tuple[rows.ProducerCensus, ...]:
-    """The partitions that have producers, the most first.
-
-    Args:
-        states: the producers that each leader remembers. `expiration_ms`: producer.id.expiration.ms.
-    """
+    """The partitions that have producers, the most first. `states`: the producers that each leader remembers.
+    `expiration_ms`: producer.id.expiration.ms."""
     found = []
     for place, producers in states.items():
         idle = [
@@ -60,12 +57,8 @@ def producer_census(
 def id_census(
     listings: Iterable[TransactionListing], updated: Mapping[str, int], expiration_ms: int
 ) -> tuple[rows.IdCensus, ...]:
-    """The transactional ids by pattern, the most first.
-
-    Args:
-        updated: when each id was last written, epoch milliseconds; without those that are not known.
-        expiration_ms: transactional.id.expiration.ms.
-    """
+    """The transactional ids by pattern, the most first. `updated`: when each id was last written, epoch milliseconds;
+    without those that are not known. `expiration_ms`: transactional.id.expiration.ms."""
     groups: dict[str, dict[str, str]] = defaultdict(dict)
     for one in listings:
         groups[pattern_of(one.transactional_id)][one.transactional_id] = one.state

@@ -43,12 +43,8 @@ class ClockSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeasuredClocks(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of comparing two samples.
-
-    Attributes:
-        skews: by broker; None where its clock was compared, and may be right.
-        problems: why the clock of a broker was not compared, a clause.
-    """
+    """The result of comparing two samples. `skews`: by broker; None where its clock was compared, and may be right.
+    `problems`: why the clock of a broker was not compared, a clause."""
 
     skews: Mapping[int, ClockSkew | None] = {}
     problems: Mapping[int, str] = {}

@@ -248,13 +248,8 @@ def epoch_of(transactional_id: str, known: Coordinators) -> int:
 async def views(
     cluster: Cluster, topics: Collection[str], timeout_s: float | None, without: Collection[int] = ()
 ) -> Results[int, Metadata]:
-    """Each broker's own metadata of some topics.
-
-    Args:
-        topics: names; all brokers get a request for the same ones.
-        timeout_s: seconds for all brokers together; None as configured.
-        without: brokers that are not asked.
-    """
+    """Each broker's own metadata of some topics. `topics`: names; all brokers get a request for the same ones.
+    `timeout_s`: seconds for all brokers together; None as configured. `without`: brokers that are not asked."""
     deadline = cluster.deadline(timeout_s)
 
     async def ask(broker_id: int) -> Metadata:

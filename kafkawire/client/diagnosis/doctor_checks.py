@@ -50,12 +50,8 @@ _SLOW_MS = 60_000
 
 
 class SymptomCheck(NamedTuple):
-    """A check.
-
-    Attributes:
-        needs: what of `ClusterState` has to be read for it. `find`: yields what invites trouble.
-        why, action: sentences of the risk. `source`: a KIP or an issue.
-    """
+    """A check. `needs`: what of `ClusterState` has to be read for it. `find`: yields what invites trouble. `why`,
+    `action`: sentences of the risk. `source`: a KIP or an issue."""
 
     name: str
     needs: str

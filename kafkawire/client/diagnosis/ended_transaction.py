@@ -24,12 +24,8 @@ _NEAR = 100_000
 
 
 class EndedTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """A transaction that has ended.
-
-    Attributes:
-        marker: "ABORT" or "COMMIT". `marker_offset`: of the marker; `coordinator_epoch`: that it carries.
-        start_offset: of the transaction, None where it was named by its producer.
-    """
+    """A transaction that has ended. `marker`: "ABORT" or "COMMIT". `marker_offset`: of the marker; `coordinator_epoch`:
+    that it carries. `start_offset`: of the transaction, None where it was named by its producer."""
 
     topic: str
     partition: int

@@ -16,11 +16,8 @@ from kafkawire.records import Damage
 
 
 class FetchedPiece:
-    """The newest piece of a log. Positions count from the first byte that was fetched.
-
-    Attributes:
-        start, end: positions. `data`: the bytes between them.
-    """
+    """The newest piece of a log. Positions count from the first byte that was fetched. `start`, `end`: positions.
+    `data`: the bytes between them."""
 
     def __init__(self) -> None:
         self.start = self.end = 0

@@ -50,11 +50,8 @@ async def read_group_lags(
 
 
 async def every_group(cluster: Cluster, search: Search) -> tuple[list[str], list[str]]:
-    """The groups of all kinds that brokers list, sorted; and why there may be more, a sentence each.
-
-    Raises:
-        ClientError: no broker could be asked.
-    """
+    """The groups of all kinds that brokers list, sorted; and why there may be more, a sentence each. Raises
+    ClientError: no broker could be asked."""
     brokers = await cluster.known_brokers(cluster.deadline(search.timeout_s))
     listed, gaps = await listed_groups(cluster, brokers, cluster.deadline(search.timeout_s))
     try:

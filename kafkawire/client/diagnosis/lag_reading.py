@@ -104,14 +104,8 @@ async def read_lags(
 async def count(
     cluster: Cluster, place: TopicPartition, counter: LagCounter, fetch_bytes: int, deadline: Deadline
 ) -> None:
-    """Counts what is from the counter's start up to its high watermark, as far as the budget goes.
-
-    Args:
-        fetch_bytes: at most.
-
-    Raises:
-        KafkaWireError: the broker's error, or data that cannot be read; what came before it is counted.
-    """
+    """Counts what is from the counter's start up to its high watermark, as far as the budget goes. `fetch_bytes`: at
+    most. Raises KafkaWireError: the broker's error, or data that cannot be read; what came before it is counted."""
     outcomes, left = MarkerOutcomes(counter), fetch_bytes
     try:
         if left and counter.start < counter.high:

@@ -32,14 +32,8 @@ from kafkawire.witness.packed_rows import PackedRows
 
 
 class LiveCopies(HeldSide):
-    """The logs of a cluster's leaders, as they are when they are read.
-
-    Args:
-        loop: runs what is asked. cluster: whom to ask. address: of the cluster, as it is named in rows.
-
-    Raises:
-        ClientError: the cluster cannot be reached.
-    """
+    """The logs of a cluster's leaders, as they are when they are read. `loop`: runs what is asked. `cluster`: whom to
+    ask. `address`: of the cluster, as it is named in rows. Raises ClientError: the cluster cannot be reached."""
 
     def __init__(self, loop: Background, cluster: Cluster, address: str) -> None:
         super().__init__()
@@ -90,11 +84,7 @@ class LiveCopies(HeldSide):
 
 
 class _Reading:
-    """A partition, read once.
-
-    Attributes:
-        log: None: it cannot be read. sound: whether all of it could be.
-    """
+    """A partition, read once. `log`: None: it cannot be read. sound: whether all of it could be."""
 
     def __init__(self, of: LiveCopies, place: Place) -> None:
         self._of, self.place = of, place

@@ -47,11 +47,8 @@ class KnownPiece(NamedTuple):
 
 
 async def described(cluster: Cluster, topics: frozenset[str] | None) -> Metadata:
-    """The metadata of topics; None: of all.
-
-    Raises:
-        LookupError: a topic that is named does not exist. ClientError: it has no metadata.
-    """
+    """The metadata of topics; None: of all. Raises LookupError: a topic that is named does not exist. ClientError: it
+    has no metadata."""
     found = await cluster.metadata(None if topics is None else sorted(topics))
     for topic, error in found.errors.items() if topics is not None else ():
         if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
@@ -101,14 +98,8 @@ async def _nothing() -> None:
 async def known_pieces(
     cluster: Cluster, log: LiveLog, *, outcomes: bool
 ) -> AsyncGenerator[KnownPiece | DeletedOffsets, None]:
-    """A log, piece by piece.
-
-    Args:
-        outcomes: with those of its transactions.
-
-    Raises:
-        ClientError: the broker's error, or data that cannot be read, with its offset.
-    """
+    """A log, piece by piece. `outcomes`: with those of its transactions. Raises ClientError: the broker's error, or
+    data that cannot be read, with its offset."""
     stable = min(max(log.start, log.offsets.last_stable_offset), log.end) if outcomes else log.start
     async with aclosing(pieces(cluster, log.place, log.start, stable, committed=True)) as found:
         async for piece in found:

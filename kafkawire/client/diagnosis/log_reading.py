@@ -63,12 +63,8 @@ class FetchRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadWith(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings with which ranges are read.
-
-    Attributes:
-        address: of the cluster, as findings and damage name it.
-        producer_expiration_ms, id_expiration_ms: producer.id.expiration.ms and transactional.id.expiration.ms.
-    """
+    """The settings with which ranges are read. `address`: of the cluster, as findings and damage name it.
+    `producer_expiration_ms`, `id_expiration_ms`: producer.id.expiration.ms and transactional.id.expiration.ms."""
 
     address: str
     load: Load = Load()
@@ -77,11 +73,7 @@ class ReadWith(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RangeReader(Protocol):
-    """Reads ranges, in this process or elsewhere.
-
-    Attributes:
-        errors: the partitions that were not read to the end, and why.
-    """
+    """Reads ranges, in this process or elsewhere. `errors`: the partitions that were not read to the end, and why."""
 
     errors: dict[TopicPartition, ClientError]
 
@@ -106,11 +98,7 @@ class RateLimit:
 
 
 class LogReader:
-    """The reader of one process.
-
-    Args:
-        progress: called with the number of bytes that were read since its last call.
-    """
+    """The reader of one process. `progress`: called with the number of bytes that were read since its last call."""
 
     def __init__(
         self, cluster: Cluster, using: ReadWith, journal: Journal, progress: Callable[[int], None] | None = None
@@ -204,11 +192,7 @@ class LogReader:
 
 
 class _RangeLog:
-    """A range while it is read.
-
-    Attributes:
-        journaled: pieces of an earlier reading may be taken.
-    """
+    """A range while it is read. `journaled`: pieces of an earlier reading may be taken."""
 
     def __init__(self, asked: FetchRange, using: ReadWith) -> None:
         self.asked = asked

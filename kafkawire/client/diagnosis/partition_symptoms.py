@@ -47,11 +47,8 @@ _CORRUPT_MESSAGE = 2
 
 
 class PartitionSymptoms(NamedTuple):
-    """The symptoms of partitions, and what could not be read.
-
-    Attributes:
-        gaps: what could not be read, sentences. `scope`: a sentence on what of the logs was not read; None: nothing.
-    """
+    """The symptoms of partitions, and what could not be read. `gaps`: what could not be read, sentences. `scope`: a
+    sentence on what of the logs was not read; None: nothing."""
 
     blockers: tuple[Blocker, ...]
     gaps: tuple[str, ...]
@@ -147,11 +144,7 @@ async def verified(
     cluster: Cluster, place: TopicPartition, first: int, end: int, budget: int
 ) -> _Verified | ClientError:
     """Verifies a log from the batch with an offset on, at most about `budget` bytes of it. Returns the error of a
-    partition that could not be read.
-
-    Args:
-        first: at or above the log start offset. `end`: at most the high watermark.
-    """
+    partition that could not be read. `first`: at or above the log start offset. `end`: at most the high watermark."""
     found = _Verified(first, first)
     try:
         async with aclosing(pieces(cluster, place, first, end, most=min(budget, PIECE))) as walk:
@@ -175,11 +168,7 @@ async def verified(
 
 
 def _damage_in(data: bytes, expected: int) -> list[DamagedBatch]:
-    """The damage in a piece of a log.
-
-    Args:
-        expected: the offset that follows the last piece.
-    """
+    """The damage in a piece of a log. `expected`: the offset that follows the last piece."""
     found = []
     for item in batches(data, window=len(data)):
         if isinstance(item, Damage):
@@ -191,11 +180,7 @@ def _damage_in(data: bytes, expected: int) -> list[DamagedBatch]:
 
 def newest_from(offsets: Offsets, log_bytes: int | None, budget: int) -> int:
     """Where to begin, so that a budget reaches the end: consumers are near it, mostly. Offsets are taken to be evenly
-    large.
-
-    Args:
-        log_bytes: of the whole log; None: not known. `budget`: bytes.
-    """
+    large. `log_bytes`: of the whole log; None: not known. `budget`: bytes."""
     if log_bytes is None or log_bytes <= budget:
         return offsets.log_start
     length = offsets.high_watermark - offsets.log_start

@@ -30,11 +30,8 @@ CONSUMER_OFFSETS = "__consumer_offsets"
 
 
 class PendingOffsets(msgspec.Struct, frozen=True):
-    """Partitions of a group by the producer id whose open transaction holds their offset.
-
-    Attributes:
-        problem: why there may be more; None where all was read.
-    """
+    """Partitions of a group by the producer id whose open transaction holds their offset. `problem`: why there may be
+    more; None where all was read."""
 
     by_producer: dict[int, frozenset[TopicPartition]] = {}
     problem: str | None = None

@@ -25,11 +25,8 @@ def is_being_ended(finding: rows.Finding) -> bool:
 
 
 def preparing_ms(key: OpenKey, before: ClusterReading, after: ClusterReading) -> int | None:
-    """For how long a coordinator has been preparing an open transaction, in milliseconds; None where it has not.
-
-    Args:
-        key: open in `after`. `before`, `after`: two readings, the earlier one first.
-    """
+    """For how long a coordinator has been preparing an open transaction, in milliseconds; None where it has not. `key`:
+    open in `after`. `before`, `after`: two readings, the earlier one first."""
     producer, id_state = after.opens[key], after.id_states.get(key[1])
     then = before.opens.get(key), before.id_states.get(key[1])
     if id_state is None or id_state.value is None or state_name(id_state.value.transaction_status) not in PREPARED:

@@ -134,11 +134,8 @@ class Journal:
         return min(self._known.get(place, ()), default=default)
 
     def known(self, place: TopicPartition, offset: int) -> tuple[PartColumns, int] | None:
-        """The piece that begins at an offset, and the offset after it; None: it has to be read.
-
-        Raises:
-            ClientError: the line is damaged.
-        """
+        """The piece that begins at an offset, and the offset after it; None: it has to be read. Raises ClientError: the
+        line is damaged."""
         line = self._known.get(place, {}).get(offset)
         if line is None or line.columns is None or line.next <= offset:
             return None
@@ -148,12 +145,8 @@ class Journal:
             raise ClientError(f"{self._path}: the columns of {place} from offset {offset} on: {error}") from None
 
     def add(self, place: TopicPartition, first: int, following: int, part: PartColumns | None) -> None:
-        """Adds a piece to the journal.
-
-        Args:
-            first, following: its offsets are `[first, following)`.
-            part: None where it has to be read again.
-        """
+        """Adds a piece to the journal. `first`, `following`: its offsets are `[first, following)`. `part`: None where
+        it has to be read again."""
         text = None if part is None else base64.b64encode(part_columns.encode(part)).decode()
         self._write(_Line(*place, self._generations.get(place), first, following, text).sealed())
 

@@ -114,11 +114,7 @@ async def plan_reading(
 
 
 async def refreshed(cluster: Cluster, ranges: Collection[FetchRange], timeout_s: float | None) -> list[FetchRange]:
-    """The ranges up to the high watermarks of now.
-
-    Args:
-        ranges: of a plan; one whose offsets cannot be read stays as it is.
-        timeout_s: seconds for the request with its retries; None as configured.
-    """
+    """The ranges up to the high watermarks of now. `ranges`: of a plan; one whose offsets cannot be read stays as it
+    is. `timeout_s`: seconds for the request with its retries; None as configured."""
     offsets = await list_offsets(cluster, [one.place for one in ranges], cluster.deadline(timeout_s))
     return [msgspec.structs.replace(one, offsets=offsets.values.get(one.place, one.offsets)) for one in ranges]

@@ -26,12 +26,8 @@ FETCH_BYTES = 8 << 20
 
 
 class LogsRead(msgspec.Struct, frozen=True):
-    """The logs that were read before a search.
-
-    Attributes:
-        opens: the open transactions that were found in them.
-        read_to: of each partition that was read from its log start offset on, the offset up to which.
-    """
+    """The logs that were read before a search. `opens`: the open transactions that were found in them. `read_to`: of
+    each partition that was read from its log start offset on, the offset up to which."""
 
     opens: Mapping[OpenKey, Open] = {}
     read_to: Mapping[TopicPartition, int] = {}

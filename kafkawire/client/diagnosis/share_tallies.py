@@ -14,11 +14,7 @@ from kafkawire.transactions.facts import Place
 
 
 class ShareTallies:
-    """Takes one group after another; only their numbers stay.
-
-    Args:
-        address: of the cluster.
-    """
+    """Takes one group after another; only their numbers stay. `address`: of the cluster."""
 
     def __init__(self, address: str) -> None:
         self._address = address

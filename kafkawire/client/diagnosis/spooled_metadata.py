@@ -55,12 +55,8 @@ _BROKER_HERE = (
 
 
 class SpooledMetadata(msgspec.Struct, kw_only=True):
-    """The part of the metadata log that was written.
-
-    Attributes:
-        end: the offset after the last that was read. bytes: that were written.
-        problems: what was not read, sentences.
-    """
+    """The part of the metadata log that was written. `end`: the offset after the last that was read. `bytes`: that were
+    written. `problems`: what was not read, sentences."""
 
     end: int = 0
     bytes: int = 0
@@ -228,12 +224,8 @@ class _Quorum:
         topics: Callable[[Any], Sequence[Any]],
         version: int | None = None,
     ) -> Any:
-        """The partition's part of the leader's answer.
-
-        Args:
-            request: the leader's epoch -> a request. `topics`: an answer -> its topics.
-            version: of the request; None: the highest that both know.
-        """
+        """The partition's part of the leader's answer. `request`: the leader's epoch -> a request. `topics`: an answer
+        -> its topics. `version`: of the request; None: the highest that both know."""
         for _ in range(_MOST_LEADERS):
             deadline = self._cluster.deadline()
             answer: Any = await self._cluster.ask_broker(
@@ -284,10 +276,7 @@ class _Quorum:
 
 async def controllers_of(cluster: Cluster) -> tuple[tuple[str, int], ...]:
     """Where the leader of the controllers listens, and then the other voters, by any broker (Describe on the cluster).
-
-    Raises:
-        ClientError: the broker is older than Kafka 3.9 or has ZooKeeper, and does not list them.
-    """
+    Raises ClientError: the broker is older than Kafka 3.9 or has ZooKeeper, and does not list them."""
     topic = TopicData(topic_name=CLUSTER_METADATA, partitions=(QuorumPartition(partition_index=0),))
     body, advice = DescribeQuorumRequest(topics=(topic,)), "give the controllers' addresses by --bootstrap-controller"
     try:

@@ -18,12 +18,8 @@ from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, P
 
 
 async def read_ids(cluster: Cluster, partitions: Sequence[int], deadline: Deadline) -> Results[TopicPartition, IdLog]:
-    """Each partition of `__transaction_state`, from its beginning up to the high watermark of now.
-
-    Args:
-        partitions: numbers.
-        deadline: for all partitions together.
-    """
+    """Each partition of `__transaction_state`, from its beginning up to the high watermark of now. `partitions`:
+    numbers. `deadline`: for all partitions together."""
     places = [TopicPartition(TRANSACTION_STATE, number) for number in partitions]
     offsets = await list_offsets(cluster, places, deadline)
 

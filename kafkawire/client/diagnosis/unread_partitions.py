@@ -76,12 +76,8 @@ def unanswered(
     refused: Mapping[int, ClientError],
     leaders: Mapping[TopicPartition, int],
 ) -> set[int]:
-    """Brokers that could not be reached, or left a request unanswered.
-
-    Args:
-        unread: partitions that could not be read. `leaders`: the broker that was asked for each.
-        silent, refused: brokers that did not answer other requests.
-    """
+    """Brokers that could not be reached, or left a request unanswered. `unread`: partitions that could not be read.
+    `leaders`: the broker that was asked for each. `silent`, `refused`: brokers that did not answer other requests."""
     asked = [*refused.items(), *silent.items()]
     asked += [(leaders.get(place, -1), error) for place, error in unread.items()]
     return {broker for broker, error in asked if isinstance(error, ConnectError | ApiTimeoutError)}

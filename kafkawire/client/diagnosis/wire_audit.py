@@ -177,10 +177,7 @@ async def _metadata(cluster: Cluster, address: str, metadata: Metadata, timeout_
 
 async def _hidden(cluster: Cluster, timeout_s: float | None, needed: bool) -> ClientError | None:
     """Why `__transaction_state` is not visible; None where it does not exist, because no transaction was ever started.
-
-    Args:
-        needed: there are transactions.
-    """
+    `needed`: there are transactions."""
     answer = await cluster.metadata([TRANSACTION_STATE], deadline=cluster.deadline(timeout_s))
     error = answer.errors.get(TRANSACTION_STATE)
     absent = isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION

@@ -25,12 +25,8 @@ _NONE = range(0)
 
 
 async def read_traits(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> ClusterTraits:
-    """The traits of a cluster; what a broker refuses is not known.
-
-    Args:
-        brokers: ids of all brokers; each gets both requests.
-        deadline: of all requests together.
-    """
+    """The traits of a cluster; what a broker refuses is not known. `brokers`: ids of all brokers; each gets both
+    requests. `deadline`: of all requests together."""
 
     async def offered(broker: int) -> ApiVersionsResponse:
         answer: ApiVersionsResponse = await cluster.ask_broker(broker, VERSIONS_REQUEST, deadline)

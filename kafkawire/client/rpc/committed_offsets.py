@@ -38,11 +38,7 @@ async def committed_offsets(
     cluster: Cluster, brokers: Collection[int], partitions: Collection[TopicPartition], deadline: Deadline
 ) -> CommittedOffsets:
     """The offsets of all groups that the principal may Describe. A group that it may not is left out by the brokers.
-
-    Args:
-        brokers: all of the cluster: each lists the groups that it coordinates.
-        deadline: of the whole call.
-    """
+    `brokers`: all of the cluster: each lists the groups that it coordinates. `deadline`: of the whole call."""
     listed, unread = await listed_groups(cluster, brokers, deadline)
     names = sorted(name for name, kind in listed.items() if kind != SHARE)
     if len(names) > MOST_GROUPS:

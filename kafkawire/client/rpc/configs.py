@@ -52,12 +52,8 @@ async def broker_configs(
 async def topic_configs(
     cluster: Cluster, topics: Collection[str], names: Collection[str], deadline: Deadline
 ) -> Results[str, Configs]:
-    """Settings of each topic (DescribeConfigs on the topic).
-
-    Args:
-        topics: names. Each has its settings or an error.
-        names: of settings. `deadline`: of the whole call.
-    """
+    """Settings of each topic (DescribeConfigs on the topic). `topics`: names. Each has its settings or an error.
+    `names`: of settings. `deadline`: of the whole call."""
 
     async def route(keys: Sequence[str]) -> dict[str, int | ClientError]:
         broker_id = min(await cluster.known_brokers(deadline), default=None)  # any broker knows them

@@ -63,12 +63,8 @@ async def first_batch(
     deadline: Deadline,
     wanted: Callable[[records.Batch], bool],
 ) -> records.Batch | None:
-    """The first batch that is `wanted`, of those from offset `start` up to `end`; None where there is none.
-
-    Args:
-        start, end: offsets; reading stops at the first batch that is wanted.
-        deadline: of the whole call.
-    """
+    """The first batch that is `wanted`, of those from offset `start` up to `end`; None where there is none. `start`,
+    `end`: offsets; reading stops at the first batch that is wanted. `deadline`: of the whole call."""
     leader = await leader_of(cluster, partition, deadline)
     async with aclosing(batches(cluster, leader, partition, start, end, deadline)) as found:
         async for batch in found:

@@ -20,24 +20,16 @@ _NO_SIZE = "its size is not in the broker's answer (DescribeLogDirs needs Descri
 
 
 class LogDirs(msgspec.Struct, frozen=True):
-    """The log directories of a broker.
-
-    Attributes:
-        sizes: bytes of the replicas in them, without those that are being moved.
-        failed: directories that are offline, each with the error.
-    """
+    """The log directories of a broker. `sizes`: bytes of the replicas in them, without those that are being moved.
+    `failed`: directories that are offline, each with the error."""
 
     sizes: dict[TopicPartition, int]
     failed: dict[str, BrokerError]
 
 
 async def describe_log_dirs(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> Results[int, LogDirs]:
-    """The log directories of brokers, with the topics that are hidden from the principal.
-
-    Args:
-        brokers: ids. Each has a value or an error.
-        deadline: for all brokers together.
-    """
+    """The log directories of brokers, with the topics that are hidden from the principal. `brokers`: ids. Each has a
+    value or an error. `deadline`: for all brokers together."""
 
     async def ask(broker_id: int) -> LogDirs:
         return await _ask(cluster, broker_id, DescribeLogDirsRequest(topics=None), deadline, _WITH_ERROR)
@@ -48,11 +40,8 @@ async def describe_log_dirs(cluster: Cluster, brokers: Collection[int], deadline
 async def log_sizes(
     cluster: Cluster, partitions: Iterable[TopicPartition], deadline: Deadline
 ) -> Results[TopicPartition, int]:
-    """Bytes of each partition's log at its leader. Each has a size or an error.
-
-    Args:
-        deadline: of all attempts together.
-    """
+    """Bytes of each partition's log at its leader. Each has a size or an error. `deadline`: of all attempts
+    together."""
 
     async def ask(broker_id: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
         topics = tuple(DescribableLogDirTopic(topic=t, partitions=tuple(p)) for t, p in by_topic(keys).items())

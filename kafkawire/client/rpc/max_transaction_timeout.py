@@ -17,12 +17,8 @@ from kafkawire.transactions.verdict.case import MAX_TIMEOUT_MS
 
 
 async def max_timeouts(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> Results[int, int]:
-    """transaction.max.timeout.ms of each broker, in milliseconds (DescribeConfigs on the cluster).
-
-    Args:
-        brokers: ids. Each has a value or an error.
-        deadline: for all brokers together.
-    """
+    """transaction.max.timeout.ms of each broker, in milliseconds (DescribeConfigs on the cluster). `brokers`: ids. Each
+    has a value or an error. `deadline`: for all brokers together."""
 
     found = await broker_configs(cluster, brokers, [MAX_TIMEOUT], deadline)
     values: dict[int, int] = {}
@@ -38,11 +34,8 @@ async def max_timeouts(cluster: Cluster, brokers: Collection[int], deadline: Dea
 
 
 def settings(given_ms: int | None, allowed: Results[int, int]) -> tuple[rows.Setting, ...]:
-    """The limit that verdicts use, followed by that of the brokers if it differs.
-
-    Args:
-        given_ms: the operator's value; None for the largest value of a broker, or Kafka's default if none answers.
-    """
+    """The limit that verdicts use, followed by that of the brokers if it differs. `given_ms`: the operator's value;
+    None for the largest value of a broker, or Kafka's default if none answers."""
     found = []
     if given_ms is not None:
         found.append(rows.Setting(name=MAX_TIMEOUT, value=given_ms, source=rows.Setting.GIVEN))

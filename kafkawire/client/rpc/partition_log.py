@@ -28,11 +28,8 @@ _EMPTY_S = 0.1
 
 
 class LogPiece(NamedTuple):
-    """Whole batches of a partition, one after the other.
-
-    Attributes:
-        aborted: of the transactions in it that were aborted, producer id and first offset; in `committed` reading only.
-    """
+    """Whole batches of a partition, one after the other. `aborted`: of the transactions in it that were aborted,
+    producer id and first offset; in `committed` reading only."""
 
     data: bytes
     aborted: tuple[tuple[int, int], ...] = ()

@@ -35,12 +35,8 @@ _QUESTIONS = ((_EARLIEST, _UNCOMMITTED), (_LATEST, _COMMITTED), (_LATEST, _UNCOM
 async def list_offsets(
     cluster: Cluster, partitions: Iterable[TopicPartition], deadline: Deadline
 ) -> Results[TopicPartition, Offsets]:
-    """The three offsets of each partition.
-
-    Args:
-        partitions: each has offsets or an error.
-        deadline: of the whole call, with its retries.
-    """
+    """The three offsets of each partition. `partitions`: each has offsets or an error. `deadline`: of the whole call,
+    with its retries."""
 
     async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, Offsets | ClientError]:
         # In this order: the high watermark is never older than the last stable offset it is compared with.
@@ -65,12 +61,7 @@ async def offsets_at(
     cluster: Cluster, partitions: Iterable[TopicPartition], timestamp: int, deadline: Deadline
 ) -> Results[TopicPartition, int | None]:
     """The first offset of each partition with a timestamp of `timestamp` (epoch milliseconds) or later; None if there
-    is none.
-
-    Args:
-        partitions: each has an offset, None, or an error.
-        deadline: of the whole call, with its retries.
-    """
+    is none. `partitions`: each has an offset, None, or an error. `deadline`: of the whole call, with its retries."""
 
     async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
         return await _ask(cluster, broker, keys, timestamp, _UNCOMMITTED, deadline)
@@ -118,11 +109,8 @@ class NewestTime(msgspec.Struct, frozen=True):
 async def newest_times(
     cluster: Cluster, broker: int, partitions: Sequence[TopicPartition], deadline: Deadline
 ) -> Results[TopicPartition, NewestTime]:
-    """The newest time of each partition, by one broker, which is asked once.
-
-    Raises:
-        ClientError: it does not answer, or not this question (Kafka before 3.0).
-    """
+    """The newest time of each partition, by one broker, which is asked once. Raises ClientError: it does not answer, or
+    not this question (Kafka before 3.0)."""
     found: dict[TopicPartition, NewestTime] = {}
     errors: dict[TopicPartition, ClientError] = {}
     if partitions:

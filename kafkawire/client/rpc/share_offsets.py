@@ -18,13 +18,8 @@ from kafkawire.messages.describe_share_group_offsets_request import DescribeShar
 
 
 class ShareOffset(msgspec.Struct, frozen=True):
-    """Where a share group stands.
-
-    Attributes:
-        topic_id: of the topic.
-        start: the first offset that it has not finished with.
-        lag: offsets from there to the end of the partition that it has not finished with; None: not known.
-    """
+    """Where a share group stands. `topic_id`: of the topic. `start`: the first offset that it has not finished with.
+    `lag`: offsets from there to the end of the partition that it has not finished with; None: not known."""
 
     start: int
     lag: int | None = None

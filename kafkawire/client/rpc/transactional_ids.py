@@ -40,11 +40,8 @@ async def list_transactions(
     pattern: str | None = None,
     broker_ids: Collection[int] | None = None,
 ) -> Results[int, tuple[TransactionListing, ...]]:
-    """The transactional ids that brokers coordinate, by broker.
-
-    Args:
-        deadline: for all brokers together. The other arguments are those of `Admin.list_transactions`.
-    """
+    """The transactional ids that brokers coordinate, by broker. `deadline`: for all brokers together. The other
+    arguments are those of `Admin.list_transactions`."""
     if pattern == "":
         raise ConfigError("an empty pattern matches no transactional id: leave it out to list all of them")
     body = ListTransactionsRequest(
@@ -75,12 +72,8 @@ async def list_transactions(
 async def describe_transactions(
     cluster: Cluster, transactional_ids: Iterable[str], deadline: Deadline
 ) -> Results[str, TransactionDescription]:
-    """Each transactional id, as its coordinator describes it.
-
-    Args:
-        transactional_ids: each has a description or an error.
-        deadline: of the whole call, with its retries.
-    """
+    """Each transactional id, as its coordinator describes it. `transactional_ids`: each has a description or an error.
+    `deadline`: of the whole call, with its retries."""
 
     async def ask(broker: int, keys: Sequence[str]) -> dict[str, TransactionDescription | ClientError]:
         answer = await cluster.ask_broker(broker, DescribeTransactionsRequest(transactional_ids=tuple(keys)), deadline)

@@ -58,11 +58,8 @@ async def named_marker(
     epochs: tuple[int | None, int | None, int | None],
     deadline: Deadline,
 ) -> Marker:
-    """The marker that ends a transaction, which is named by its start offset or by `epochs`.
-
-    Args:
-        epochs: producer id, producer epoch and coordinator epoch.
-    """
+    """The marker that ends a transaction, which is named by its start offset or by `epochs`. `epochs`: producer id,
+    producer epoch and coordinator epoch."""
     if start_offset is not None:
         if epochs != (None, None, None):
             raise ConfigError("a transaction is named by a start offset or by a coordinator epoch, never by both")
@@ -87,14 +84,8 @@ async def named_marker(
 
 
 async def write_abort(cluster: Cluster, marker: Marker, deadline: Deadline) -> Marked:
-    """Writes one ABORT marker into one partition.
-
-    Args:
-        deadline: for the leader, and for its response. The request is sent once.
-
-    Raises:
-        OutcomeUnknownError: no response came, it may have been written. ClientError: it was not written.
-    """
+    """Writes one ABORT marker into one partition. `deadline`: for the leader, and for its response. The request is sent
+    once. Raises OutcomeUnknownError: no response came, it may have been written. ClientError: it was not written."""
     request = abort_request(marker)
     partition = TopicPartition(marker.topic, marker.partition)
 

@@ -240,15 +240,8 @@ async def connect(
     timeout_s: float,
     context: ssl.SSLContext | None,
 ) -> Link:
-    """Opens a connection that is ready for requests.
-
-    Args:
-        timeout_s: seconds for TCP, TLS, versions and authentication together.
-        context: None for plaintext.
-
-    Raises:
-        ConnectError: with the reason in its class and text.
-    """
+    """Opens a connection that is ready for requests. `timeout_s`: seconds for TCP, TLS, versions and authentication
+    together. `context`: None for plaintext. Raises ConnectError: with the reason in its class and text."""
     address = address_of(host, port)
     connection = Connection(address, client_id=config.client_id, credentials=credentials)
     link: Link | None = None

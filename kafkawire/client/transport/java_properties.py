@@ -73,11 +73,8 @@ class Jaas(msgspec.Struct, frozen=True):
 
 
 def parse_jaas(text: str) -> Jaas:
-    """`org...PlainLoginModule required username="me" password="secret";`
-
-    Raises:
-        ConfigError: it is not of that form. The text does not quote it, since it contains secrets.
-    """
+    """`org...PlainLoginModule required username="me" password="secret";` Raises ConfigError: it is not of that form.
+    The text does not quote it, since it contains secrets."""
     tokens: list[str] = []
     place = 0
     text = text.rstrip()

@@ -116,14 +116,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def get_token(source: TokenSource, timeout_s: float) -> str:
-    """A token; blocks.
-
-    Args:
-        timeout_s: seconds for all of it: connections, and every byte of a token endpoint's answer.
-
-    Raises:
-        AuthenticationError, ConfigError: with the reason; never with the secret.
-    """
+    """A token; blocks. `timeout_s`: seconds for all of it: connections, and every byte of a token endpoint's answer.
+    Raises AuthenticationError, ConfigError: with the reason; never with the secret."""
     if source.token is not None:
         return source.token
     if source.file is not None:

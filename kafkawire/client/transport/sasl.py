@@ -32,10 +32,7 @@ class SaslError(KafkaWireError):
 
 class MskLogin(msgspec.Struct, frozen=True, kw_only=True):
     """A login to Amazon MSK with IAM: AWS's default credentials, those of a profile, or a role that is assumed.
-
-    Attributes:
-        region: of the cluster, "us-east-1". `session`: name of the role's session.
-    """
+    `region`: of the cluster, "us-east-1". `session`: name of the role's session."""
 
     region: str
     profile: str = ""
@@ -45,10 +42,7 @@ class MskLogin(msgspec.Struct, frozen=True, kw_only=True):
 
 class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
     """The source of OAUTHBEARER tokens: a token, a file with one, an endpoint (client credentials), or AWS's signer.
-
-    Attributes:
-        url: of the token endpoint; https, or http on loopback.
-    """
+    `url`: of the token endpoint; https, or http on loopback."""
 
     token: str | None = None
     file: str | None = None
@@ -63,11 +57,8 @@ class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """The client's identity and its SASL mechanism. `repr` leaves out the secrets.
-
-    Attributes:
-        username, password: of PLAIN and SCRAM. `token`: of OAUTHBEARER.
-    """
+    """The client's identity and its SASL mechanism. `repr` leaves out the secrets. `username`, `password`: of PLAIN and
+    SCRAM. `token`: of OAUTHBEARER."""
 
     mechanism: str
     username: str = ""

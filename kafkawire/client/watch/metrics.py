@@ -227,20 +227,12 @@ def stale(state: WatchState, now: int, interval_ms: int) -> bool:
 
 def polling(state: WatchState, now: int, since: int, limit_ms: int) -> bool:
     """Whether polls go on: one has ended, or the watch began, at most `limit_ms` ago. It says nothing of the cluster.
-
-    Args:
-        now: epoch milliseconds. `since`: when the watch began.
-        limit_ms: how long the next poll may take.
-    """
+    `now`: epoch milliseconds. `since`: when the watch began. `limit_ms`: how long the next poll may take."""
     return now - max(since, state.last.ended if state.last else since) <= limit_ms
 
 
 def health(state: WatchState, now: int, interval_ms: int) -> Iterator[Gauge]:
-    """Metrics of the polls.
-
-    Args:
-        now: epoch milliseconds. `interval_ms`: between the starts of two polls.
-    """
+    """Metrics of the polls. `now`: epoch milliseconds. `interval_ms`: between the starts of two polls."""
     last = state.last
     text = "1 where the last poll that was due failed or has not ended."
     yield "kafkawire_stale", text, (), {(): float(stale(state, now, interval_ms))}
@@ -273,13 +265,8 @@ def counters(state: WatchState) -> Iterator[Gauge]:
 
 
 def families(state: WatchState, now: int, *, interval_ms: int) -> Iterator[Metric]:
-    """All metrics.
-
-    Args:
-        now: epoch milliseconds.
-        interval_ms: between polls. Values that were read more than three intervals ago are not exposed, except for the
-            health of the polls.
-    """
+    """All metrics. `now`: epoch milliseconds. `interval_ms`: between polls. Values that were read more than three
+    intervals ago are not exposed, except for the health of the polls."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     fresh = _fresh(state, now - _KEPT * interval_ms)

@@ -30,13 +30,8 @@ MOST_BROKERS = 1000
 
 
 class PollAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One poll.
-
-    Attributes:
-        number: from 1 on. `began`, `ended`: epoch milliseconds.
-        missed: polls that were due since the last one and were left out.
-        observation: None if the poll failed, for the reason in `error`.
-    """
+    """One poll. `number`: from 1 on. `began`, `ended`: epoch milliseconds. `missed`: polls that were due since the last
+    one and were left out. `observation`: None if the poll failed, for the reason in `error`."""
 
     number: int
     began: int
@@ -124,11 +119,8 @@ def noteworthy(finding: Finding) -> bool:
 def advance(
     state: WatchState, attempt: PollAttempt, *, everything: bool = False
 ) -> tuple[WatchState, list[Change | Poll]]:
-    """The state after a poll, and its rows: the changes, then the poll.
-
-    Args:
-        everything: report live and young transactions, too.
-    """
+    """The state after a poll, and its rows: the changes, then the poll. `everything`: report live and young
+    transactions, too."""
     outcomes = {**state.outcomes, attempt.outcome: state.outcomes[attempt.outcome] + 1}
     missed = state.missed + attempt.missed
     observation = attempt.observation

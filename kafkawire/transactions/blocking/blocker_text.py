@@ -21,12 +21,8 @@ _SPARED = ("on", "filled", "cleaner")
 
 
 def block(blocker: Blocker, number: int, as_of: int | None) -> list[str]:
-    """A blocker: what waits, on what, who must act, until when, and what to run.
-
-    Args:
-        number: its place in the answer, from 1.
-        as_of: the clock, epoch milliseconds.
-    """
+    """A blocker: what waits, on what, who must act, until when, and what to run. `number`: its place in the answer,
+    from 1. `as_of`: the clock, epoch milliseconds."""
     head = textwrap.shorten(f"{number}. {_title(blocker)}", WIDTH, placeholder=" ...")
     command = [] if blocker.command is None else wrapped_command(blocker.command, f"{_INDENT}{'run':<{_LABEL}}")
     if len(blocker.commands) > 1:
@@ -170,11 +166,8 @@ def _until(blocker: Blocker, as_of: int | None) -> str:
 
 
 def _fitted(parts: Sequence[tuple[str, str]], left: int, last: str) -> list[str]:
-    """The parts on that many lines: each gets one, and more where there is room.
-
-    Args:
-        last: the part that gets it last: what blocks where it is a transaction, for its id is above.
-    """
+    """The parts on that many lines: each gets one, and more where there is room. `last`: the part that gets it last:
+    what blocks where it is a transaction, for its id is above."""
     room = [1] * len(parts)
     needed = [len(_wrapped(label, text)) for label, text in parts]
     spare = max(0, left - len(parts))

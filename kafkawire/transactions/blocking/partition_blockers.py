@@ -22,12 +22,8 @@ _SHOWN = 20
 
 
 class DamagedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes that a leader returned and that hold no valid batch.
-
-    Attributes:
-        offset: of the batch by its header, or the next one that is expected.
-        reason, detail: see `records.Damage`.
-    """
+    """Bytes that a leader returned and that hold no valid batch. `offset`: of the batch by its header, or the next one
+    that is expected. `reason`, `detail`: see `records.Damage`."""
 
     offset: int
     reason: str
@@ -68,11 +64,7 @@ class TierReach(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def damaged(found: Sequence[DamagedBatch], replicas: Replicas, reach: Reach) -> Blocker:
-    """The blocker that damaged batches of one partition are.
-
-    Args:
-        found: the first is where consumers stop.
-    """
+    """The blocker that damaged batches of one partition are. `found`: the first is where consumers stop."""
     first, place = found[0], (replicas.topic, replicas.partition)
     others = f", and {count(len(found) - 1, 'more place')}" if len(found) > 1 else ""
     followers = [str(one) for one in replicas.in_sync if one != replicas.leader]
@@ -96,10 +88,7 @@ def damaged(found: Sequence[DamagedBatch], replicas: Replicas, reach: Reach) -> 
 
 def missing_replicas(found: Replicas, settings: Mapping[str, str], reach: Reach) -> Blocker | None:
     """The blocker of a partition that has a leader and offline replicas, or fewer replicas in sync than producers need.
-
-    Args:
-        settings: of the topic; without min.insync.replicas it is not known whether producers wait.
-    """
+    `settings`: of the topic; without min.insync.replicas it is not known whether producers wait."""
     least = whole_number(settings.get("min.insync.replicas", ""), INT64)
     short = least is not None and len(found.in_sync) < min(least, len(found.replicas))
     if found.leader is None or not (found.offline or short):
@@ -163,11 +152,7 @@ def tier_behind(found: TierReach, settings: Mapping[str, str]) -> Blocker | None
 
 
 def unreplayable(found: Sequence[StoppedAt], path: str) -> Blocker:
-    """The blocker that records of a metadata log are.
-
-    Args:
-        found: the first is where brokers stop. `path`: of the copy.
-    """
+    """The blocker that records of a metadata log are. `found`: the first is where brokers stop. `path`: of the copy."""
     first = found[0]
     others = f" (and {count(len(found) - 1, 'more record')})" if len(found) > 1 else ""
     commands = tuple(f"kafkawire dump {quoted(path)} --offset {one.offset} --print-data-log" for one in found[:_SHOWN])

@@ -191,11 +191,8 @@ class Pasted(Row, frozen=True, kw_only=True):
 
 
 def recognised(line: str, reach: str = "HOST:PORT", path: str = PATH) -> Pasted | None:
-    """What a line means; None where no word of the table is in it.
-
-    Args:
-        reach: the address for commands. `path`: of copies.
-    """
+    """What a line means; None where no word of the table is in it. `reach`: the address for commands. `path`: of
+    copies."""
     word = next((one for one in WORDS if any(re.search(p, line, re.IGNORECASE) for p in one.patterns)), None)
     if word is None:
         return None

@@ -80,11 +80,8 @@ class _BatchesByOffset:
         self._found: Batch | None = None
 
     def reaching(self, offset: int) -> Batch | None:
-        """The first that ends at an offset or after it; None where there is none.
-
-        Raises:
-            OSError, ValueError: the segment cannot be read; after that there is none.
-        """
+        """The first that ends at an offset or after it; None where there is none. Raises OSError, ValueError: the
+        segment cannot be read; after that there is none."""
         if self._following is None:
             start = start_position(self._file, Selection(offsets=(offset, None)))
             self._following = self._file.batches(start=start, check_crc=False)
@@ -98,11 +95,8 @@ class _BatchesByOffset:
 
 
 class TransactionIndexCheck:
-    """`.txnindex` files against the aborted transactions of the log, segment by segment.
-
-    Attributes:
-        damage: files that cannot be read.
-    """
+    """`.txnindex` files against the aborted transactions of the log, segment by segment. `damage`: files that cannot be
+    read."""
 
     def __init__(self, partition: Partition) -> None:
         self.tally = Tally(TXNINDEX_EQUALS_LOG)
@@ -215,11 +209,8 @@ class TransactionIndexCheck:
     def _judge_alone(
         self, entry: AbortedTxn, segment: Segment, path: str | None, end: int, batches: _BatchesByOffset
     ) -> None:
-        """An entry for which the log, as far as it shows, aborts no transaction with data.
-
-        Args:
-            end: the segment's markers are before this offset. `batches`: of the segment.
-        """
+        """An entry for which the log, as far as it shows, aborts no transaction with data. `end`: the segment's markers
+        are before this offset. `batches`: of the segment."""
         what = None
         if entry.last_offset < segment.base_offset:
             what = "has an entry that ends before its segment begins"

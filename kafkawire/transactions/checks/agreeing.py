@@ -26,11 +26,8 @@ _ABSENT, _SEVERAL = -1, -2
 
 
 class GroupDecisions(NamedTuple):
-    """Decisions about data of some producer ids: fields of `decided.DECIDED`, of several partitions.
-
-    Attributes:
-        partitions: index in `lists`, or as in `DECIDED`.
-    """
+    """Decisions about data of some producer ids: fields of `decided.DECIDED`, of several partitions. `partitions`:
+    index in `lists`, or as in `DECIDED`."""
 
     producer_id: Int64
     lowest_epoch: Int32

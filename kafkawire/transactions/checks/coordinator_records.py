@@ -248,12 +248,8 @@ class IdChecks:
             self.judge(before, found)
 
     def count(self, held: int, without_previous: int, after_gap: int) -> None:
-        """Count steps that were judged elsewhere.
-
-        Args:
-            held: keep all rules, `without_previous` of them without a previous producer id.
-            after_gap: follow missing records.
-        """
+        """Count steps that were judged elsewhere. `held`: keep all rules, `without_previous` of them without a previous
+        producer id. `after_gap`: follow missing records."""
         for check, tally in self._tallies.items():
             tally.lack(_GAP, after_gap)
             tally.held += held - (without_previous if check == PREVIOUS_PRODUCER_ID else 0)

@@ -245,12 +245,8 @@ def handed_out_until(cluster: ClusterFacts) -> tuple[int, int] | None:
 def judge_owner(
     uses: Iterable[tuple[bool, ProducerIdUse]], tallies: dict[Place, Tally], handed_out: tuple[int, int] | None
 ) -> None:
-    """Judge the uses of one producer id, of all replicas: compaction may have removed what another still has.
-
-    Args:
-        uses: each with whether its replica counts.
-        handed_out: as `handed_out_until` gives it.
-    """
+    """Judge the uses of one producer id, of all replicas: compaction may have removed what another still has. `uses`:
+    each with whether its replica counts. `handed_out`: as `handed_out_until` gives it."""
     owner: ProducerIdUse | None = None
     seen: set[tuple[int, int]] = set()
     for _, use in sorted(uses, key=lambda pair: (not pair[0], pair[1].place, pair[1].offset)):
@@ -295,12 +291,8 @@ def first_uses(history: IdFacts) -> Iterable[ProducerIdUse]:
 
 
 def judge_partition_of_id(use: ProducerIdUse, partitions: rows.Setting, tally: Tally) -> None:
-    """Judge whether a transactional id is in its partition of `__transaction_state`.
-
-    Args:
-        use: the first of the id. `partitions`: how many the topic has.
-        tally: of ID_IN_ITS_PARTITION; it counts the answer.
-    """
+    """Judge whether a transactional id is in its partition of `__transaction_state`. `use`: the first of the id.
+    `partitions`: how many the topic has. `tally`: of ID_IN_ITS_PARTITION; it counts the answer."""
     expected = partition_of_id(use.transactional_id, partitions.value)
     if expected == use.place.partition:
         tally.held += 1

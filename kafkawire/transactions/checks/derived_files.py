@@ -58,12 +58,8 @@ class SnapshotCheck:
         return (self._files[-1].offset or 0) if self._files else None
 
     def reach(self, offset: int, intact_from: int, replay: OrderedReplay) -> None:
-        """Compare the files up to the next batch.
-
-        Args:
-            offset: of the next batch. `intact_from`: as in `Append`, of that batch.
-            replay: the state before it, from the log alone.
-        """
+        """Compare the files up to the next batch. `offset`: of the next batch. `intact_from`: as in `Append`, of that
+        batch. `replay`: the state before it, from the log alone."""
         while self._files and (self._files[-1].offset or 0) <= offset:
             self._compare(self._files.pop(), intact_from, self.replay or replay)
 

@@ -59,11 +59,8 @@ class Tallies:
             yield from tallies.items()
 
     def lack(self, place: Place, why: str, count: int = 1) -> None:
-        """Neither of the two checks can be made.
-
-        Args:
-            place: of the markers. `why`: the reason. `count`: number of transactions.
-        """
+        """Neither of the two checks can be made. `place`: of the markers. `why`: the reason. `count`: number of
+        transactions."""
         self.outcome[place].lack(why, count)
         self.epoch[place].lack(why, count)
 
@@ -123,11 +120,8 @@ def judge_epoch(
 def _compare(
     ending: Ending, candidates: Candidates, tallies: Tallies, decided_until: int | None, orphans: _Orphans
 ) -> bool:
-    """Returns whether it could be compared.
-
-    Args:
-        decided_until: as for `judge`. A marker at a later time may be of a decision that is not there.
-    """
+    """Returns whether it could be compared. `decided_until`: as for `judge`. A marker at a later time may be of a
+    decision that is not there."""
     outcome, epoch = tallies.outcome[ending.place], tallies.epoch[ending.place]
     agreeing, decision, count = candidates.agreeing(ending), candidates.first, len(candidates)
     names_epoch = candidates.names_marker_epoch(ending.marker_epoch)

@@ -43,11 +43,7 @@ class OpenTallies(dict[tuple[Place, str], Tally]):
 
 
 def case_answers(cluster: ClusterFacts, judged: Iterable[tuple[Case, rows.Finding]]) -> Iterator[Placed]:
-    """The answers.
-
-    Args:
-        judged: the open transactions, with the verdicts on them.
-    """
+    """The answers. `judged`: the open transactions, with the verdicts on them."""
     tallies = OpenTallies()
     prepared = (record for history in cluster.histories.values() for record in history.prepared)
     judge_opens(cluster.context, judged, prepared, tallies)

@@ -41,11 +41,7 @@ _ALONE = "no partition was read from two log directories"
 
 
 def together(found: Iterable[ReplicaDigests], clusters: Mapping[str, str]) -> list[list[ReplicaDigests]]:
-    """The replicas of each partition, of those that have several.
-
-    Args:
-        clusters: the cluster's id, by log directory.
-    """
+    """The replicas of each partition, of those that have several. `clusters`: the cluster's id, by log directory."""
     groups: dict[tuple[str | None, str, int], list[ReplicaDigests]] = defaultdict(list)
     for one in found:
         partition = one.partition
@@ -67,11 +63,7 @@ def alone(place: Place, path: str) -> Placed:
 
 
 class ReplicaDigests(NamedTuple):
-    """A replica to compare.
-
-    Attributes:
-        digests: packed (`range_digests.DIGEST`). `damage`: of its segments.
-    """
+    """A replica to compare. `digests`: packed (`range_digests.DIGEST`). `damage`: of its segments."""
 
     partition: Partition
     digests: bytes
@@ -93,13 +85,8 @@ class _ReplicaBatches(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """What a replica certainly has of what was appended.
-
-    Attributes:
-        start: from this offset on compaction has removed nothing.
-        bases: of its segments, ascending.
-        whole: every segment could be read.
-    """
+    """What a replica certainly has of what was appended. `start`: from this offset on compaction has removed nothing.
+    `bases`: of its segments, ascending. `whole`: every segment could be read."""
 
     start: int
     bases: Int64

@@ -29,15 +29,8 @@ _OF_NUMBERS = frozenset(rule.name for rule in RULES if rule.numbers)
 
 
 class PartitionChecks:
-    """Takes batches in the order of the log, and the end of each segment.
-
-    Args:
-        expiration_ms: producer.id.expiration.ms of the broker.
-        others: replays that follow, too.
-
-    Attributes:
-        replay: the state of the producers, as the log alone gives it.
-    """
+    """Takes batches in the order of the log, and the end of each segment. `expiration_ms`: producer.id.expiration.ms of
+    the broker. `others`: replays that follow, too. `replay`: the state of the producers, as the log alone gives it."""
 
     def __init__(
         self,

@@ -60,11 +60,7 @@ def is_during(decision: Decision, ending: Ending) -> bool:
 
 
 class Decisions:
-    """The decisions about data of one epoch of a producer id.
-
-    Attributes:
-        count: how many there were.
-    """
+    """The decisions about data of one epoch of a producer id. `count`: how many there were."""
 
     def __init__(self) -> None:
         self.count = 0

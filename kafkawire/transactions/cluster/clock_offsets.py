@@ -55,11 +55,8 @@ def has_own_epochs(ended: Packed) -> bool:
 
 
 class MarkerTimes:
-    """Takes the ended transactions of a partition, and keeps those with the lowest hashes.
-
-    Args:
-        start: first offset of the newest leader epoch; None: it is not known, and none is kept.
-    """
+    """Takes the ended transactions of a partition, and keeps those with the lowest hashes. `start`: first offset of the
+    newest leader epoch; None: it is not known, and none is kept."""
 
     def __init__(self, start: int | None) -> None:
         self._start = start
@@ -157,11 +154,7 @@ def _connected(highest: Differences) -> Differences:
 
 def spread_ms(found: Differences, brokers: Collection[int]) -> int | None:
     """The largest possible difference between the clocks of brokers, milliseconds; None where that was not measured for
-    all.
-
-    Args:
-        found: as measured. `brokers`: that are compared.
-    """
+    all. `found`: as measured. `brokers`: that are compared."""
     if not 1 < len(brokers) <= _MOST:
         return None
     pairs = [found.get((one, other)) for one in brokers for other in brokers]

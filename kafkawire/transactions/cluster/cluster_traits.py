@@ -47,12 +47,8 @@ def release_of(text: str) -> Release:
 
 
 def verification(values: Mapping[int, str | None], newest: Release | None) -> tuple[bool | None, str]:
-    """Whether all brokers verify, and why.
-
-    Args:
-        values: of `VERIFICATION` by broker; None: the broker answered, and does not have the setting.
-        newest: release of the brokers.
-    """
+    """Whether all brokers verify, and why. `values`: of `VERIFICATION` by broker; None: the broker answered, and does
+    not have the setting. `newest`: release of the brokers."""
     if newest is not None and newest < (3, 6):
         return False, f"Brokers of Kafka {newest[0]}.{newest[1]} do not verify partitions: that came with 3.6."
     off = [str(broker) for broker, value in sorted(values.items()) if value == "false"]
@@ -107,11 +103,8 @@ def copied_traits(
 
 
 def oldest_and_newest(releases: Iterable[Iterable[str]]) -> tuple[Release | None, Release | None]:
-    """The oldest and the newest release of brokers.
-
-    Args:
-        releases: of each broker the releases that it can be; empty for one that is not known.
-    """
+    """The oldest and the newest release of brokers. `releases`: of each broker the releases that it can be; empty for
+    one that is not known."""
     found = [sorted(map(release_of, one)) for one in releases]
     if not found or not all(found):
         return None, None

@@ -43,12 +43,8 @@ class StoppedAt(NamedTuple):
 
 
 class MetadataReplay:
-    """Takes the messages of a metadata log, in order.
-
-    Attributes:
-        whole: nothing is missing before the next message; else a broker or topic that is not known may be in what is
-            missing.
-    """
+    """Takes the messages of a metadata log, in order. `whole`: nothing is missing before the next message; else a
+    broker or topic that is not known may be in what is missing."""
 
     def __init__(self, *, whole: bool = True) -> None:
         self.whole = whole
@@ -105,10 +101,7 @@ class MetadataReplay:
 
 def stops(partition: Partition) -> Iterator[StoppedAt | str]:
     """The records of a copied metadata log that cannot be replayed; after them sentences on what could not be read.
-
-    Args:
-        partition: with its newest checkpoint.
-    """
+    `partition`: with its newest checkpoint."""
     log = MetadataLog(_WANTED)
     segments = partition.segments
     checkpointed = any(file.kind == "kraft-snapshot" and not file.state for file in partition.files)

@@ -144,11 +144,8 @@ class HeldLogCounter:
         self._show = show_records
 
     def lack(self, problem: str, *, counted: bool = True) -> None:
-        """Something cannot be read: of the problems the first is named, and how many there are.
-
-        Args:
-            problem: what, and where. `counted`: batches are missing, and not only what is in their records.
-        """
+        """Something cannot be read: of the problems the first is named, and how many there are. `problem`: what, and
+        where. `counted`: batches are missing, and not only what is in their records."""
         self.damaged |= counted
         self.problem = self.problem or problem
         self._problems += 1
@@ -165,12 +162,8 @@ class HeldLogCounter:
         self.read_to = max(self.read_to, batch.last_offset + 1)
 
     def add_sums(self, number: int, records: int, size: int) -> None:
-        """Count batches of a range.
-
-        Args:
-            number: index of the range in `cuts`.
-            records, size: number of data records, and bytes, of the batches.
-        """
+        """Count batches of a range. `number`: index of the range in `cuts`. `records`, `size`: number of data records,
+        and bytes, of the batches."""
         self._sums[number][0] += records
         self._sums[number][1] += size
 
@@ -227,11 +220,7 @@ class KeyRepetition:
         return self._repeated / self._total if self._total else None
 
     def add(self, batch: Batch) -> None:
-        """Look at a data batch.
-
-        Raises:
-            KafkaWireError: its records cannot be read.
-        """
+        """Look at a data batch. Raises KafkaWireError: its records cannot be read."""
         for record in batch.records:
             size = len(record.key or b"") + len(record.value or b"") + 8
             self._total += size

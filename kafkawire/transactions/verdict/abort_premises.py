@@ -72,10 +72,7 @@ def leader_change(before: AbortPremises, now: AbortPremises) -> str:
 
 def difference(was: object, now: object, names: tuple[str, ...]) -> str:
     """The first attribute that differs, as the end of a sentence; "" for none. None and -1, not known, are the same.
-
-    Args:
-        was, now: have the attributes `names`.
-    """
+    `was`, `now`: have the attributes `names`."""
     for name in names:
         old, new = getattr(was, name), getattr(now, name)
         if (-1 if old is None else old) != (-1 if new is None else new):

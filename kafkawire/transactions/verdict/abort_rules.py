@@ -86,11 +86,7 @@ class PartitionAfterAbort(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose(findings: Iterable[Finding], named: TransactionSpec) -> Finding:
-    """The open transaction that is meant.
-
-    Raises:
-        Refused: none is open (not_open), or the epochs are others (other).
-    """
+    """The open transaction that is meant. Raises Refused: none is open (not_open), or the epochs are others (other)."""
     here = [one for one in findings if (one.topic, one.partition) == (named.topic, named.partition)]
     if named.start_offset is not None:
         for finding in here:
@@ -106,11 +102,7 @@ def choose(findings: Iterable[Finding], named: TransactionSpec) -> Finding:
 
 def permit(finding: Finding, *, force: bool = False) -> None:
     """Whether the transaction may be aborted in its partition. `force` is for what is *unknown* or young, and for
-    nothing else.
-
-    Raises:
-        Refused: it may not; the text has what to do instead.
-    """
+    nothing else. Raises Refused: it may not; the text has what to do instead."""
     if finding.verdict == HANGING:
         return
     unknown = finding.verdict == UNKNOWN
@@ -156,11 +148,8 @@ def unchanged(before: Finding, findings: Collection[Finding]) -> Finding:
 
 
 def refuse_change(before: Finding, what: str) -> None:
-    """Refuses a transaction that is not as it was judged.
-
-    Args:
-        what: the end of the sentence, "" where nothing has changed.
-    """
+    """Refuses a transaction that is not as it was judged. `what`: the end of the sentence, "" where nothing has
+    changed."""
     if what:
         raise Refused(CHANGED, changed_text(before, what))
 

@@ -39,21 +39,13 @@ EXPIRED = "no coordinator knows its producer id any more, and none forgets an id
 
 
 def met(name: str, what: str, source: str | None = None) -> Premise:
-    """A premise that holds.
-
-    Args:
-        name: of `PLACE` and so on. `what`: a sentence. `source`: what shows it.
-    """
+    """A premise that holds. `name`: of `PLACE` and so on. `what`: a sentence. `source`: what shows it."""
     return Premise(name=name, holds=True, what=what, source=source)
 
 
 def unmet(name: str, what: str, needs: str, source: str | None = None) -> Premise:
-    """A premise that does not hold.
-
-    Args:
-        name, what, source: see `met`.
-        needs: how to meet it, as the end of a sentence.
-    """
+    """A premise that does not hold. `name`, `what`, `source`: see `met`. `needs`: how to meet it, as the end of a
+    sentence."""
     return Premise(name=name, holds=False, what=what, source=source, needs=needs)
 
 

@@ -19,10 +19,7 @@ _UNITS = ((1_000, "microseconds"), (1_000_000, "nanoseconds"))
 
 def implausible(timestamp: int, as_of: int | None) -> str | None:
     """Why a timestamp of a client is no time at which a batch was written, the end of a sentence; None where it may be.
-
-    Args:
-        timestamp: of the batch, epoch milliseconds. `as_of`: the clock; None where none is known.
-    """
+    `timestamp`: of the batch, epoch milliseconds. `as_of`: the clock; None where none is known."""
     if timestamp < 0:
         return "its batches carry no time"
     if as_of is None:

@@ -83,11 +83,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
-    """All that was read of one cluster.
-
-    Attributes:
-        cluster_id: None where the log directories do not have it.
-    """
+    """All that was read of one cluster. `cluster_id`: None where the log directories do not have it."""
 
     facts: Facts
     settings: Settings

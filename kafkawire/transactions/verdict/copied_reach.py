@@ -151,10 +151,7 @@ class CopiedReach(Case, frozen=True, kw_only=True, dict=True):
 
     def _is_later(self, later: int, earlier: int, limit: int | None) -> bool:
         """Whether a broker wrote one time after another broker wrote the other, however much their clocks differ.
-
-        Args:
-            limit: up to which time those of others compare with the earlier; None: all do.
-        """
+        `limit`: up to which time those of others compare with the earlier; None: all do."""
         return later > earlier + self.skew_ms and (limit is None or later <= limit)
 
     @cached_property

@@ -75,12 +75,8 @@ class Absence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClockSkew(msgspec.Struct, frozen=True):
-    """How far a broker's clock is from this machine's, where that is more than clocks differ by.
-
-    Attributes:
-        broker: "broker 2". `low_ms`, `high_ms`: the least and the most that its clock is ahead, negative where it is
-            behind.
-    """
+    """How far a broker's clock is from this machine's, where that is more than clocks differ by. `broker`: "broker 2".
+    `low_ms`, `high_ms`: the least and the most that its clock is ahead, negative where it is behind."""
 
     broker: str
     low_ms: int

@@ -43,12 +43,8 @@ def reach(
 
 
 def soundness(damage: Sequence[rows.DamageRow], more: int = 0, read: Sequence[str] = ()) -> rows.Premise:
-    """The premise that nothing that was read is damaged.
-
-    Args:
-        damage: in any order, the same place may be in it several times.
-        more: number of further damaged places. `read`: what was read: paths.
-    """
+    """The premise that nothing that was read is damaged. `damage`: in any order, the same place may be in it several
+    times. `more`: number of further damaged places. `read`: what was read: paths."""
     found = sorted(
         {(one.file or "", one.position or 0, one.detail or one.reason) for one in damage if not one.harmless}
     )
@@ -109,12 +105,8 @@ def with_gaps(premises: Sequence[rows.Premise], gaps: Sequence[str]) -> tuple[ro
 
 
 def live_time(clock: str, open_: int, doubts: Sequence[str], skews: Sequence[str]) -> rows.Premise:
-    """The premise that ages can be counted.
-
-    Args:
-        clock: what ages count by. `open_`: number of open transactions.
-        doubts: transactions whose age is not known, with why. `skews`: how far clocks of brokers are from that clock.
-    """
+    """The premise that ages can be counted. `clock`: what ages count by. `open_`: number of open transactions.
+    `doubts`: transactions whose age is not known, with why. `skews`: how far clocks of brokers are from that clock."""
     if doubts:
         needs = "kafkawire txn watch counts from its first sight; have the brokers' clocks synchronized"
         return unmet(TIME, f"not every age is known: {_some(doubts)}", needs, clock)

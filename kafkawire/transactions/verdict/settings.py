@@ -60,12 +60,8 @@ class ResolvedSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resolve(settings: Settings, metadata: Iterable[ClusterMetadata], copied: Sequence[int] = ()) -> ResolvedSettings:
-    """The settings of a cluster.
-
-    Args:
-        metadata: the copies of its metadata log; the newest counts.
-        copied: numbers of the partitions of `__transaction_state` that are there.
-    """
+    """The settings of a cluster. `metadata`: the copies of its metadata log; the newest counts. `copied`: numbers of
+    the partitions of `__transaction_state` that are there."""
     newest = newest_of(metadata)
     return ResolvedSettings(
         max_timeout=_time(MAX_TIMEOUT, settings.max_timeout_ms, newest, MAX_TIMEOUT_MS),

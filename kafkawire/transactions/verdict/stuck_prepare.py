@@ -26,11 +26,8 @@ def log_line(case: Case) -> str:
 
 
 def resolution(case: Case, outcome: str) -> str:
-    """What ends the transaction with the outcome that was decided, as the end of a sentence.
-
-    Args:
-        outcome: COMMIT or ABORT.
-    """
+    """What ends the transaction with the outcome that was decided, as the end of a sentence. `outcome`: COMMIT or
+    ABORT."""
     open_, writer = case.open, case.writer_epoch
     number = case.state_partition
     partition = f"its partition of {TRANSACTION_STATE}" if number is None else f"{TRANSACTION_STATE}-{number}"
