@@ -29,8 +29,7 @@ from tools.broker.cluster import HOST, free_ports
 from tools.broker.errors import BrokerUnavailableError
 from tools.broker.jars import key_log_agent
 from tools.broker.kafka_tools import run_tool
-from tools.recordings import tcpdump
-from tools.recordings.errors import RecordingError
+from tools.recordings import RecordingError, tcpdump
 
 pytestmark = pytest.mark.broker
 

@@ -34,7 +34,7 @@ from tests.client.scripted import ScriptedBroker
 from tests.client.setups import until
 from tools import polling
 from tools.broker import RunningCluster
-from tools.recordings.errors import RecordingError
+from tools.recordings import RecordingError
 from tools.recordings.raw_client import TRANSIENT, RawCluster, RawProducer
 
 TOPIC = "causes"

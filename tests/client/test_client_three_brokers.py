@@ -17,7 +17,7 @@ from kafkawire.rows import Audit, Change, Poll
 from tests.broker_fixture import StartCluster
 from tests.client import real_cluster, setups
 from tools.broker import RunningCluster
-from tools.recordings.errors import RecordingError
+from tools.recordings import RecordingError
 from tools.recordings.raw_client import RawCluster, RawProducer
 
 pytestmark = pytest.mark.broker

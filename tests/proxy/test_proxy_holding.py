@@ -12,7 +12,7 @@ from kafkawire import frames
 from kafkawire.messages import MetadataRequest
 from kafkawire.proxy import Fault, Proxy
 from tests.client.partition_script import PartitionBroker, in_thread
-from tools.recordings.errors import RecordingError
+from tools.recordings import RecordingError
 from tools.recordings.raw_client import RawCluster
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tools.audit_faults.histories.spark import differing
+from tools.audit_faults.on_spark import differing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,10 +25,10 @@ from tests.injected.cases import SEEDS, write_clusters
 from tests.random_logs import PRODUCERS, damage, entry, fill, register
 from tests.transactions.test_lost_records import EXAMPLE, cut
 from tests.worlds import World
+from tools.audit_faults.fault_outcomes import outcomes
 from tools.audit_faults.faults import sample
-from tools.audit_faults.judging import outcomes
+from tools.audit_faults.on_spark import rules_by_spark
 from tools.audit_faults.sound import sound
-from tools.audit_faults.spark import rules_by_spark
 from tools.recordings.archive import unpacked
 
 if TYPE_CHECKING:

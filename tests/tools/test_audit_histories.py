@@ -9,10 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire import logdir, rows, transactions
-from tools.audit_faults.histories.copies import plan, whole, write
-from tools.audit_faults.histories.history import History
-from tools.audit_faults.histories.producers import HANGS
-from tools.audit_faults.histories.properties import (
+from tools.audit_faults.histories.audit_properties import (
     FALSE_ATTENTION,
     FALSE_CLEAR,
     FALSE_HANGING,
@@ -22,6 +19,9 @@ from tools.audit_faults.histories.properties import (
     judged,
     tried,
 )
+from tools.audit_faults.histories.copies import plan, whole, write
+from tools.audit_faults.histories.history import History
+from tools.audit_faults.histories.producers import HANGS
 from tools.audit_faults.histories.summary import markdown, summary
 from tools.audit_faults.histories.truth import truth_of
 

@@ -20,7 +20,7 @@ from kafkawire.messages import ApiVersionsRequest, ApiVersionsResponse
 from tests.broker_fixture import StartCluster
 from tools.broker import BrokerStartError, BrokerUnavailableError, RunningCluster, cluster, jars, probe
 from tools.broker.cluster import free_ports
-from tools.broker.node import HOST, BrokerNode
+from tools.broker.java_process import HOST, BrokerNode
 from tools.recordings.raw_client import RawCluster
 
 pytestmark = pytest.mark.slow

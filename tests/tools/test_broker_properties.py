@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.broker.node import BrokerNode, ZooKeeper
+from tools.broker.java_process import BrokerNode, ZooKeeper
 from tools.broker.properties import of_node, with_listeners
 
 BROKERS = [BrokerNode(number, Path(f"node-{number}"), 9000 + number, 9100 + number) for number in (1, 2)]

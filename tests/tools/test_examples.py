@@ -23,8 +23,7 @@ from tests.broker_fixture import StartCluster
 from tools.broker import RunningCluster
 from tools.broker.jars import TOOLS_VERSION
 from tools.broker.kafka_tools import run_tool
-from tools.recordings import broker_answers, examples, tcpdump, transaction_recipes
-from tools.recordings.errors import RecordingError
+from tools.recordings import RecordingError, broker_answers, example_folder, tcpdump, transaction_recipes
 from tools.recordings.raw_client import RawCluster
 
 pytestmark = pytest.mark.slow
@@ -66,7 +65,7 @@ def replicas(name: str) -> list[Path]:
 
 def test_files_are_small_and_none_is_ignored() -> None:
     files = [path for path in EXAMPLES.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
-    assert sum(path.stat().st_size for path in files) < examples.MAX_BYTES
+    assert sum(path.stat().st_size for path in files) < example_folder.MAX_BYTES
     ignored = subprocess.run(
         ["git", "check-ignore", "--no-index", *map(str, files)], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -199,7 +198,7 @@ def streams() -> dict[tuple[int, int], bytes]:
     """The bytes of each direction of each connection. Loopback keeps them in order; a segment may come twice."""
     joined: dict[tuple[int, int], bytes] = defaultdict(bytes)
     following: dict[tuple[int, int], int] = {}
-    for packet in packets(EXAMPLES / "capture" / examples.CAPTURE):
+    for packet in packets(EXAMPLES / "capture" / example_folder.CAPTURE):
         way = packet.source, packet.target
         if packet.payload and packet.sequence >= following.get(way, packet.sequence):
             assert following.get(way, packet.sequence) == packet.sequence
@@ -219,7 +218,7 @@ def frames(stream: bytes) -> list[bytes]:
 
 
 def test_capture_contains_each_exchange_that_was_made_by_hand() -> None:
-    expected = EXPECTED["capture"][examples.CAPTURE]
+    expected = EXPECTED["capture"][example_folder.CAPTURE]
     by_port: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for exchange in expected["exchanges_by_hand"]:
         by_port[exchange["client_port"]].append(exchange)
@@ -235,7 +234,7 @@ def test_capture_contains_each_exchange_that_was_made_by_hand() -> None:
 
 
 def test_capture_contains_the_requests_of_transactions() -> None:
-    port = EXPECTED["capture"][examples.CAPTURE]["port"]
+    port = EXPECTED["capture"][example_folder.CAPTURE]["port"]
     keys = {int.from_bytes(f[:2], "big") for (_, to), data in streams().items() if to == port for f in frames(data)}
     # Produce, Fetch, FindCoordinator, ApiVersions, InitProducerId to TxnOffsetCommit, DescribeProducers,
     # DescribeTransactions, ListTransactions
@@ -243,7 +242,7 @@ def test_capture_contains_the_requests_of_transactions() -> None:
 
 
 def test_hanging_transactions_of_the_capture_were_aborted() -> None:
-    expected = EXPECTED["capture"][examples.CAPTURE]
+    expected = EXPECTED["capture"][example_folder.CAPTURE]
     assert [abort["by"] for abort in expected["aborts"]] == ["kafka-transactions.sh abort", "WriteTxnMarkers v1"]
     for abort in expected["aborts"]:
         assert abort["last_stable_offset_before"] == abort["start_offset"] < abort["last_stable_offset_after"]
@@ -322,10 +321,10 @@ def test_failing_capture_is_an_error(
 
 def test_paths_of_the_machine_are_refused(tmp_path: Path) -> None:
     (tmp_path / "fine").write_text("nothing to see")
-    examples.refuse_paths(tmp_path)
+    example_folder.refuse_paths(tmp_path)
     (tmp_path / "local").write_bytes(b"\0" + str(Path.cwd()).encode() + b"/x")
     with pytest.raises(RecordingError, match="local contains the path"):
-        examples.refuse_paths(tmp_path)
+        example_folder.refuse_paths(tmp_path)
 
 
 def test_missing_program_is_one_line(tmp_path: Path) -> None:

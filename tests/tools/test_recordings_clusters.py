@@ -11,14 +11,14 @@ import pytest
 
 from tests import recorded_clusters
 from tools.broker import RunningCluster
-from tools.broker.node import BrokerNode
+from tools.broker.java_process import BrokerNode
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 pytest.importorskip("kafka", reason="kafka-python is not installed")
 
 from tools.recordings.clusters import CONFIGURATIONS, COPIES
+from tools.recordings.clusters.cluster_truth import as_text
 from tools.recordings.clusters.copies import copy_all
-from tools.recordings.clusters.truth import as_text
 from tools.recordings.clusters.workload import INTERNAL_PARTITIONS, coordinator_partition, ids_of_partitions
 
 

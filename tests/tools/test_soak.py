@@ -26,20 +26,17 @@ from msgspec.structs import replace
 
 from tools.broker import RunningCluster
 from tools.polling import until
-from tools.recordings.errors import RecordingError
+from tools.recordings import RecordingError
 from tools.recordings.tcpdump import recording
 from tools.soak import __main__ as command
 from tools.soak.capture_process import CaptureProcess
-from tools.soak.child_process import child
+from tools.soak.child_process import SoakError, child
 from tools.soak.comparison import capture_counts, stream_counts, watch_counts
-from tools.soak.errors import SoakError
-from tools.soak.hanging_transactions import HangingTransaction, HangingTransactions
-from tools.soak.librdkafka_statistics import RequestTotals
+from tools.soak.hang_maker import HangingTransaction, HangingTransactions
 from tools.soak.memory_samples import FLAT_BYTES, descendants, on_disk, series_of, state_of
-from tools.soak.producer_load import KEY, ProducerTotals
-from tools.soak.report import markdown
-from tools.soak.run import SoakPlan, SoakState, recording_failures, soak
-from tools.soak.soak_results import ComparedCounts, Figure, MemorySeries, SoakResults
+from tools.soak.producer_load import KEY, ProducerTotals, RequestTotals
+from tools.soak.soak_results import ComparedCounts, Figure, MemorySeries, SoakResults, markdown
+from tools.soak.soak_run import SoakPlan, SoakState, recording_failures, soak
 from tools.soak.watch_process import TransactionKey, WatchProcess
 
 pytestmark = pytest.mark.slow

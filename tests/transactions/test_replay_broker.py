@@ -23,7 +23,7 @@ from tools.broker import RunningCluster
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
 from tools.recordings import clients
-from tools.recordings import read_committed_recovery as recovery
+from tools.recordings import read_committed as recovery
 from tools.recordings import read_committed_workload as workload
 from tools.recordings.clients import Service
 from tools.recordings.raw_client import RawCluster

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from tools.audit_faults.fault_outcomes import audit_of, outcomes, write
+from tools.audit_faults.fault_report import MISSED, JudgedFault, failures, figures, markdown
 from tools.audit_faults.faults import LogFault, sample
-from tools.audit_faults.histories.properties import tried
+from tools.audit_faults.histories.audit_properties import tried
 from tools.audit_faults.histories.summary import markdown as of_histories
 from tools.audit_faults.histories.summary import summary
-from tools.audit_faults.judging import audit_of, outcomes, write
-from tools.audit_faults.report import MISSED, JudgedFault, failures, figures, markdown
 from tools.audit_faults.shares import outcomes as share_outcomes
 from tools.audit_faults.sound import Files, sound
 from tools.pages import write_section
@@ -73,7 +73,7 @@ def _refusals(made: dict[int, Files], chosen: list[LogFault]) -> dict[str, tuple
 def _differing(root: Path, made: dict[int, Files], judged: list[JudgedFault]) -> list[LogFault]:
     """The faults for which Spark names other rules."""
     from kafkawire.spark.session.sessions import session_on
-    from tools.audit_faults.spark import rules_by_spark
+    from tools.audit_faults.on_spark import rules_by_spark
 
     named = {str(one.fault): one.outcome.rules for one in judged}
     with session_on(None) as session:
@@ -84,7 +84,7 @@ def _differing(root: Path, made: dict[int, Files], judged: list[JudgedFault]) ->
 def _histories_on_spark(root: Path, count: int) -> list[str]:
     """What Spark says otherwise of copies of histories."""
     from kafkawire.spark.session.sessions import session_on
-    from tools.audit_faults.histories.spark import differing
+    from tools.audit_faults.on_spark import differing
 
     with session_on(None) as session:
         return differing(session, root / "histories", range(count))

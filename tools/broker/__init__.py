@@ -8,6 +8,6 @@ On the command line: `python -m tools.broker --nodes 3`.
 
 from .cluster import RunningCluster, cluster
 from .errors import BrokerStartError, BrokerToolError, BrokerUnavailableError
-from .node import BrokerNode
+from .java_process import BrokerNode
 
 __all__ = ["BrokerNode", "BrokerStartError", "BrokerToolError", "BrokerUnavailableError", "RunningCluster", "cluster"]

@@ -17,8 +17,7 @@ from pathlib import Path
 from . import jars, orphans, probe, properties
 from .class_archive import ClassArchive
 from .errors import BrokerStartError
-from .node import HOST, BrokerNode, ZooKeeper
-from .process import JavaProcess
+from .java_process import HOST, BrokerNode, JavaProcess, ZooKeeper
 from .storage import StorageTemplate, random_uuid
 
 READY_TIMEOUT_S = 90.0

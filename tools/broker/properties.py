@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .node import HOST, BrokerNode, ZooKeeper
+from .java_process import HOST, BrokerNode, ZooKeeper
 
 # Small logs and few internal partitions: copied directories stay small and every start is quick.
 DEFAULTS: Mapping[str, str] = {

@@ -4,3 +4,9 @@
 `tests/recordings`, whose README describes each. `archive` packs and unpacks. `raw_client` sends single requests,
 `clients` are applications; recipes list what is done to a cluster.
 """
+
+from __future__ import annotations
+
+
+class RecordingError(Exception):
+    """Something is missing, Kafka answered other than the recipe expects, or a recording is too large."""

@@ -16,6 +16,7 @@ from kafkawire.errors import KafkaWireError
 from tools.broker import BrokerToolError
 
 from . import (
+    RecordingError,
     archive,
     client_batches,
     client_captures,
@@ -23,7 +24,7 @@ from . import (
     deliveries,
     elections,
     every_offset,
-    examples,
+    example_folder,
     group_deliveries,
     hanging_transactions,
     isolation_levels,
@@ -33,8 +34,7 @@ from . import (
     tier_objects,
     tiered_storage,
 )
-from .errors import RecordingError
-from .log_directory_recipes import RECIPES
+from .log_directories import RECIPES
 
 #: Bytes of all files of one archive.
 MAX_BYTES = 4_000_000
@@ -81,11 +81,11 @@ def main(
                 folder = Path(scratch) / name
                 folder.mkdir()
                 if name == EXAMPLES:
-                    examples.record(folder, cache)
-                    for page in (examples.WITNESS, examples.SHARE_GROUPS):
-                        examples.replace(archive.ROOT / "docs" / page, folder / page)
+                    example_folder.record(folder, cache)
+                    for page in (example_folder.WITNESS, example_folder.SHARE_GROUPS):
+                        example_folder.replace(archive.ROOT / "docs" / page, folder / page)
                         (folder / page).rmdir()
-                    examples.replace(output, folder)
+                    example_folder.replace(output, folder)
                 else:
                     ARCHIVES[name](folder, cache)
                     _pack(name, folder)

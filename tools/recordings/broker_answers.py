@@ -21,7 +21,7 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_producers_request import TopicRequest
 from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 
-from .errors import RecordingError
+from . import RecordingError
 from .raw_client import RawCluster
 
 NONE = -1

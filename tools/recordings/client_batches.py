@@ -30,8 +30,8 @@ from kafkawire.messages.metadata_response import (
 from kafkawire.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
 from kafkawire.testing import MockBroker
 
+from . import RecordingError
 from .client_captures.environments import Commands, python
-from .errors import RecordingError
 
 NAME = "client-batches"
 _TIMEOUT_S = 300

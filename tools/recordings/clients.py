@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tools.broker.kafka_tools import run_tool
 
-from .errors import RecordingError
+from . import RecordingError
 
 _TIMEOUT_S = 30.0
 _PRODUCTS = ("lamp", "chair", "teapot", "violin", "umbrella")

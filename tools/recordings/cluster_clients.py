@@ -12,8 +12,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from tools.polling import until
 
-from . import clients
-from .errors import RecordingError
+from . import RecordingError, clients
 from .raw_client import TRANSIENT
 
 #: Key, value and timestamp (epoch milliseconds; 0: now) of a record.

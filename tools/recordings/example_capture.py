@@ -21,9 +21,8 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_producers_request import TopicRequest
 from tools.broker import cluster
 
-from . import broker_answers, clients
+from . import RecordingError, broker_answers, clients
 from .clients import Service, order
-from .errors import RecordingError
 from .raw_client import RawCluster, RawProducer
 from .tcpdump import recorded
 from .transaction_recipes import CONFIG, HOUR, INVALID_TXN_STATE, MINUTE

@@ -31,10 +31,9 @@ from tools.broker import cluster
 from tools.broker.jars import BROKER_VERSION
 from tools.polling import until
 
-from . import clients
+from . import RecordingError, clients
 from .cluster_clients import copy_logs, end_of, kafka_python_orders, send_orders
 from .deliveries import _now
-from .errors import RecordingError
 from .example_witness import lose_response
 from .frameworks import mirror_maker, streams
 from .frameworks.processes import SOURCE

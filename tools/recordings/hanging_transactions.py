@@ -14,9 +14,8 @@ from typing import Any
 
 from confluent_kafka import OFFSET_END
 
-from . import clients, transaction_recipes
+from . import RecordingError, clients, transaction_recipes
 from .cluster_clients import delete_records, set_broker_config
-from .errors import RecordingError
 from .raw_client import TRANSIENT, RawProducer
 from .transaction_recipes import (
     HOUR,

@@ -34,7 +34,7 @@ from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, Writ
 from kafkawire.wire.message import Message
 from tools.polling import until
 
-from .errors import RecordingError
+from . import RecordingError
 
 CLIENT_ID = "kafkawire-examples"
 # UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, COORDINATOR_LOAD_IN_PROGRESS,

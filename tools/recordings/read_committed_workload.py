@@ -14,10 +14,9 @@ from kafkawire import logdir
 from kafkawire.records import Batch
 from tools.polling import until
 
-from . import clients
+from . import RecordingError, clients
 from .clients import Service
 from .cluster_clients import delete_records, end_of, orders, producer_of, read, write
-from .errors import RecordingError
 from .raw_client import RawCluster, RawProducer
 
 SEGMENT_MS = 10_000

@@ -21,9 +21,8 @@ from typing import Any
 from tools.broker import RunningCluster, cluster, jars
 from tools.broker.jars import BROKER_VERSION
 
-from . import clients
+from . import RecordingError, clients
 from .cluster_clients import Item, admin_of, copy_log_directory, delete_records, producer_of, write
-from .errors import RecordingError
 
 NAME = "share-groups"
 LIMIT = 3

@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 
 from tools.broker import orphans
 
-from .errors import RecordingError
+from . import RecordingError
 
 _HOST = "127.0.0.1"
 _LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"

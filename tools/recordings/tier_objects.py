@@ -17,8 +17,8 @@ from tools import maven
 from tools.broker import jars
 from tools.kept_folder import kept
 
+from . import RecordingError
 from .archive import unpacked
-from .errors import RecordingError
 
 _SOURCE = "https://github.com/Aiven-Open/tiered-storage-for-apache-kafka.git"
 _TAG = "v1.0.0"

@@ -19,8 +19,7 @@ from tools.polling import until
 
 from . import clients
 from .cluster_clients import await_in_sync, await_leader, delete_records, place_topics, read
-from .log_directories import copy_log_directory
-from .log_directory_recipes import SMALL
+from .log_directories import SMALL, copy_log_directory
 
 VERSION = "4.3.1"
 TOPIC = "orders"

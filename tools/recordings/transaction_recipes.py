@@ -14,9 +14,8 @@ import msgspec
 
 from tools.broker import RunningCluster, cluster
 
-from . import broker_answers, clients
+from . import RecordingError, broker_answers, clients
 from .clients import Service, order
-from .errors import RecordingError
 from .raw_client import RawCluster, RawProducer
 
 MINUTE = 60_000

@@ -24,9 +24,8 @@ from tools.broker import BrokerToolError, cluster
 from tools.broker.jars import BROKER_VERSION
 from tools.pages import write_section
 
-from .report import markdown, show
-from .run import SoakPlan, soak
-from .soak_results import SoakResults
+from .soak_results import SoakResults, markdown, show
+from .soak_run import SoakPlan, soak
 
 PAGE = ROOT / "docs" / "performance.md"
 _FOUND = 3

@@ -21,8 +21,7 @@ import msgspec
 from tools.polling import until
 from tools.recordings.tcpdump import Recording, recording
 
-from .child_process import ChildProcess, child
-from .errors import SoakError
+from .child_process import ChildProcess, SoakError, child
 
 _QUIET_S = 3.0
 _END_S = 120.0

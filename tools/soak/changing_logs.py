@@ -38,7 +38,7 @@ from kafkawire.spark.sources.segment_streams import SegmentStream
 from kafkawire.spark.sources.source_base import SourceOptions
 from tools.broker import RunningCluster, cluster
 
-from .errors import SoakError
+from .child_process import SoakError
 from .killed_query import FORMATS, KilledQuery
 from .log_changes import BROKERS, TOPICS, WAIT_S, Changes
 

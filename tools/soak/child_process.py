@@ -13,8 +13,6 @@ from pathlib import Path
 from tools.bench.sample_data import ROOT
 from tools.broker import orphans
 
-from .errors import SoakError
-
 _END_S = 60.0
 _TAIL = 2000
 
@@ -113,3 +111,7 @@ def child(name: str, command: Sequence[str], folder: Path, take: Callable[[bytes
             os.killpg(process.pid, signal.SIGKILL)  # a JVM and its workers, too
         process.wait()
         orphans.forget(process.pid)
+
+
+class SoakError(Exception):
+    """A process of the run ended, did not start, or did not end in time. The message has its name and its errors."""

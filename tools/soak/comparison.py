@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tools.recordings.raw_client import CLIENT_ID
 
 from .capture_process import CaptureProcess
-from .hanging_transactions import HangingTransaction, HangingTransactions
+from .hang_maker import HangingTransaction, HangingTransactions
 from .producer_load import KEY, ProducerTotals
 from .soak_results import ComparedCounts
 from .stream_process import Longs, offsets_of

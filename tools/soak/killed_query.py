@@ -19,7 +19,7 @@ from typing import Any
 from tools.bench.sample_data import ROOT
 from tools.broker import jars
 
-from .errors import SoakError
+from .child_process import SoakError
 from .query_process import DONE, READY, ROWS, TRIGGER, Query
 
 #: Formats of the table; all but the first need jars.

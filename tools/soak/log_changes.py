@@ -22,7 +22,7 @@ from tools.broker import RunningCluster
 from tools.polling import until
 from tools.recordings.clients import create_topics
 
-from .errors import SoakError
+from .child_process import SoakError
 
 KEPT, COMPACTED = "kept", "compacted"
 TOPICS = (KEPT, COMPACTED)

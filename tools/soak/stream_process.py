@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 from tools.broker.kafka_tools import tool_command
 from tools.polling import until
 
-from .child_process import ChildProcess, child
-from .errors import SoakError
+from .child_process import ChildProcess, SoakError, child
 from .memory_samples import descendants, program
 from .stream_job import COLUMNS
 

@@ -16,8 +16,7 @@ import msgspec
 
 from tools.polling import until
 
-from .child_process import ChildProcess, child
-from .errors import SoakError
+from .child_process import ChildProcess, SoakError, child
 
 _INTERVAL_S = 5.0
 _START_S = 60.0

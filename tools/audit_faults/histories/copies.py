@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.audit_logs import PartitionLog
-from tools.audit_faults.histories.cluster import DATA, METADATA, STATE, Place, TrueLog
 from tools.audit_faults.histories.history import History
 from tools.audit_faults.histories.producers import SECOND
+from tools.audit_faults.histories.true_cluster import DATA, METADATA, STATE, Place, TrueLog
 
 _CHECKPOINTS, _RECOVERY_POINTS = "replication-offset-checkpoint", "recovery-point-offset-checkpoint"
 #: How copies are made. `stopped`: all brokers cleanly stopped, in one moment; `killed`: all in one moment, as a

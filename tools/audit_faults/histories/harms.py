@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.audit_faults.histories.cluster import DATA, METADATA, STATE
+from tools.audit_faults.histories.true_cluster import DATA, METADATA, STATE
 
 _UUID = "0123456789abcdef" * 2
 #: Those that take nothing away: the copy is as good as without.

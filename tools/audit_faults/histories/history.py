@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from tests.audit_logs import HOUR, MINUTE
-from tools.audit_faults.histories.cluster import DATA, IDS, STATE, Cluster, Place, TrueLog
 from tools.audit_faults.histories.producers import HANGS, PLAUSIBLE, SECOND, STAMPS, Application, running
-from tools.audit_faults.histories.timeline import Steps, Timeline
+from tools.audit_faults.histories.true_cluster import DATA, IDS, STATE, Cluster, Place, Steps, Timeline, TrueLog
 
 #: Clocks ahead of true time or behind it: right, seconds, minutes.
 _CLOCKS = (0, 0, 0, 2 * SECOND, -3 * SECOND, 4 * MINUTE, -5 * MINUTE)

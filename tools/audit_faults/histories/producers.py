@@ -11,8 +11,7 @@ from kafkawire.records import Record
 from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from tests.audit_logs import HOUR, MINUTE, STATUS
-from tools.audit_faults.histories.cluster import DATA, EVENTS, IDS, Cluster, Place
-from tools.audit_faults.histories.timeline import Steps
+from tools.audit_faults.histories.true_cluster import DATA, EVENTS, IDS, Cluster, Place, Steps
 
 SECOND = 1000
 #: Stamps of clients: from the time on their clock, what they write.

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkawire import logdir, rows, transactions
-from tools.audit_faults.histories.cluster import DATA, METADATA, STATE
 from tools.audit_faults.histories.copies import Copy, whole, write
 from tools.audit_faults.histories.history import History
+from tools.audit_faults.histories.true_cluster import DATA, METADATA, STATE
 
 _TOPICS = "|".join(sorted({topic for topic, _ in (*DATA, *STATE)}))
 _PARTITION = re.compile(rf"\b({_TOPICS})-(\d+)")

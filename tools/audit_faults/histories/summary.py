@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.audit_faults.histories.properties import (
+from tools.audit_faults.histories.audit_properties import (
     FALSE_CLEAR,
     FALSE_HANGING,
     NAMES,

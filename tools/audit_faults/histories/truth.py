@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kafkawire.records import Batch, read
-from tools.audit_faults.histories.cluster import DATA, Place, TrueLog
 from tools.audit_faults.histories.history import History
+from tools.audit_faults.histories.true_cluster import DATA, Place, TrueLog
 
 
 class TrueTransaction(NamedTuple):

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from tools.broker import RunningCluster, cluster
 
+from .. import RecordingError
 from ..clients import create_topics
-from ..errors import RecordingError
 from ..tcpdump import packets, recorded
 from .environments import Commands, framework, go, java, librdkafka, node, python, rust, spring
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from tools.broker import jars
 from tools.kept_folder import kept
 
+from .. import RecordingError
 from ..archive import ROOT
-from ..errors import RecordingError
 from ..frameworks.processes import spring_command
 
 _HERE = Path(__file__).parent

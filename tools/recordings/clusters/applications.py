@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from kafka import KafkaProducer
 
 from tools.oracle import Oracle
+from tools.recordings import RecordingError
 from tools.recordings.clients import Service, order
-from tools.recordings.errors import RecordingError
 
 _TIMEOUT_S = 30
 _TRANSACTION_TIMEOUT_MS = 900_000

@@ -13,10 +13,10 @@ from kafkawire.messages import (
 from kafkawire.messages.alter_replica_log_dirs_request import AlterReplicaLogDir, AlterReplicaLogDirTopic
 from kafkawire.messages.update_features_request import FeatureUpdateKey
 from tools.broker import RunningCluster
-from tools.broker.node import BrokerNode
+from tools.broker.java_process import BrokerNode
 from tools.polling import until
+from tools.recordings import RecordingError
 from tools.recordings.cluster_clients import set_broker_config
-from tools.recordings.errors import RecordingError
 from tools.recordings.raw_client import RawCluster
 from tools.recordings.transaction_recipes import expect
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from tools.broker import jars
 from tools.broker.cluster import free_ports
-from tools.broker.process import HOST, JavaProcess
+from tools.broker.java_process import HOST, JavaProcess
 from tools.polling import until
 
-from ..errors import RecordingError
+from .. import RecordingError
 
 STREAMS_VERSION = "4.4.0"
 #: The newest that the registry has of MirrorMaker 2 and Connect's connectors of files.

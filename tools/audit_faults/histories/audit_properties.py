@@ -15,11 +15,11 @@ from kafkawire.records import Batch
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.cluster.broker_clocks import FAR_MS
 from kafkawire.transactions.verdict.completeness import outcome
-from tools.audit_faults.histories.cluster import DATA, Place
 from tools.audit_faults.histories.copies import Copy, plan, replicated, whole, write
 from tools.audit_faults.histories.harms import HARMLESS, HARMS
 from tools.audit_faults.histories.history import History
 from tools.audit_faults.histories.remedies import patched, remedied
+from tools.audit_faults.histories.true_cluster import DATA, Place
 from tools.audit_faults.histories.truth import TrueTransaction, Truth, truth_of
 
 #: Names of what must never be.

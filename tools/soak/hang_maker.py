@@ -16,7 +16,7 @@ from tools.broker import RunningCluster
 from tools.polling import until
 from tools.recordings.raw_client import RawCluster, RawProducer
 
-from .errors import SoakError
+from .child_process import SoakError
 from .watch_process import TransactionKey, WatchProcess
 
 _HOUR_MS = 3_600_000

@@ -18,8 +18,7 @@ import confluent_kafka
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
 from tools.pages import templates
 
-from . import example_capture, example_share_groups, example_witness, transaction_recipes
-from .errors import RecordingError
+from . import RecordingError, example_capture, example_share_groups, example_witness, transaction_recipes
 from .tcpdump import measured
 
 MAX_BYTES = 5_000_000

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkawire.transactions.checks.check_names import OF_FINDINGS
+from tools.audit_faults.fault_outcomes import FaultOutcome
 from tools.audit_faults.faults import LogFault
 from tools.audit_faults.harmless import reason_of
-from tools.audit_faults.judging import FaultOutcome
 from tools.pages import templates
 
 #: How a fault ends: named by one rule; as damage; not, and that is harmless; by several rules; missed.

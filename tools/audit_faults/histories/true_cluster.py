@@ -1,7 +1,12 @@
-"""`Cluster`: brokers with clocks of their own, the true log of each partition, and the metadata of the cluster."""
+"""`Cluster`: brokers with clocks of their own, the true log of each partition, and the metadata of the cluster; and
+`Timeline`: tasks that act one after the other, in the order of true time.
+"""
 
 from __future__ import annotations
 
+import heapq
+import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -10,8 +15,47 @@ from kafkawire.messages import ConfigRecord, PartitionChangeRecord, PartitionRec
 from kafkawire.records import Record
 from kafkawire.records.header import CONTROL
 from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE
-from tests.audit_logs import PartitionLog
-from tools.audit_faults.histories.timeline import Timeline
+from tests.audit_logs import NOON, PartitionLog
+
+#: A task: what it does happens between its values, each of which is how long it waits, in milliseconds.
+Steps = Iterator[int]
+
+
+class Timeline:
+    """True time, and the events in it.
+
+    Attributes:
+        draw: of the seed.
+        now: epoch milliseconds, on no broker's clock.
+        moments: the time of each event: an append to a log. Its number is its place here.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.now = NOON
+        self.moments: list[int] = []
+        self._started = 0
+        self._due: list[tuple[int, int, Steps]] = []
+
+    def event(self) -> int:
+        """A new event; returns its number."""
+        self.moments.append(self.now)
+        return len(self.moments) - 1
+
+    def start(self, steps: Steps, after: int = 0) -> None:
+        """Begin a task after some milliseconds."""
+        self._started += 1
+        heapq.heappush(self._due, (self.now + after, self._started, steps))
+
+    def run(self, until: int | None = None) -> None:
+        """Let all tasks act, to their ends; with `until`, those that are due before that time."""
+        while self._due and (until is None or self._due[0][0] < until):
+            self.now, _, steps = heapq.heappop(self._due)
+            wait = next(steps, None)
+            if wait is not None:
+                self.start(steps, wait)
+        self.now = max(self.now, until or 0)
+
 
 #: Topic and partition.
 Place = tuple[str, int]

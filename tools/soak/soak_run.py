@@ -19,14 +19,13 @@ from tools.bench.machine_info import machine
 from tools.broker import BrokerToolError, RunningCluster
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION
 from tools.polling import until
+from tools.recordings import RecordingError
 from tools.recordings.clients import create_topics
-from tools.recordings.errors import RecordingError
 
 from .capture_process import CaptureProcess, capturing
-from .child_process import ChildProcess
+from .child_process import ChildProcess, SoakError
 from .comparison import capture_counts, stream_counts, watch_counts
-from .errors import SoakError
-from .hanging_transactions import HangingTransactions
+from .hang_maker import HangingTransactions
 from .memory_samples import Sampler
 from .producer_load import ProducerLoad, load
 from .soak_results import ComparedCounts, Figure, SoakResults
