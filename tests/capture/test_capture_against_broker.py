@@ -132,7 +132,7 @@ def _use_clients(plain: str, sasl: str, tls: str, certificate: str) -> None:
     # Here, not above: these tests are skipped where there is no confluent_kafka.
     from tools.recordings import clients
 
-    clients.create_topics(plain, {"orders": 2, "shared": 1}, replicas=1, config={})
+    clients.create_topics(plain, {"orders": 2, "shared": 1})
     with ThreadPoolExecutor() as pool:
         beside = [pool.submit(_share_group, plain), pool.submit(_java, plain)]
         _librdkafka(plain)

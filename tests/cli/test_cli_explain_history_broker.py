@@ -129,11 +129,11 @@ def test_errors_name_what_to_give(three: RunningCluster, run: Run, what: str) ->
 
 def test_history_begins_with_the_checkpoint_that_the_log_begins_at(start_cluster: StartCluster, run: Run) -> None:
     with start_cluster(1, config=CUT) as running:
-        create_topics(running.bootstrap, {TOPIC: 1}, replicas=1, config={})
+        create_topics(running.bootstrap, {TOPIC: 1})
         folder, number = running.log_dirs[1] / "__cluster_metadata-0", count()
 
         def cut() -> bool:
-            create_topics(running.bootstrap, {f"more-{next(number)}": 10}, replicas=1, config={})
+            create_topics(running.bootstrap, {f"more-{next(number)}": 10})
             time.sleep(1)
             return min(int(file.stem) for file in folder.glob("*.log")) > 0
 

@@ -23,7 +23,7 @@ from tests.broker_fixture import StartCluster
 from tools.broker import RunningCluster
 from tools.broker.jars import TOOLS_VERSION
 from tools.broker.kafka_tools import run_tool
-from tools.recordings import RecordingError, broker_answers, example_folder, tcpdump, transaction_recipes
+from tools.recordings import RecordingError, broker_answers, example_folder, log_copies, tcpdump, transaction_recipes
 from tools.recordings.raw_client import RawCluster
 
 pytestmark = pytest.mark.slow
@@ -252,16 +252,20 @@ def test_hanging_transactions_of_the_capture_were_aborted() -> None:
 # --- the tool
 
 
-def test_trimming_keeps_entries_and_cuts_zeros(tmp_path: Path) -> None:
-    entry = struct.pack(">ii", 256, 0)
-    (tmp_path / "0.index").write_bytes(entry + bytes(80))
-    (tmp_path / "1.index").write_bytes(bytes(80))
-    (tmp_path / "0.timeindex").write_bytes(struct.pack(">qi", 1 << 40, 7) + bytes(24))
-    transaction_recipes.trim_indexes(tmp_path)
+def test_copies_of_the_metadata_log_keep_entries_and_cut_zeros(tmp_path: Path) -> None:
+    entry, timed = struct.pack(">ii", 256, 0), struct.pack(">qi", 1 << 40, 7)
+    for name in ("__cluster_metadata-0", "orders-0"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        (tmp_path / "data" / name / "0.index").write_bytes(entry + bytes(80))
+        (tmp_path / "data" / name / "1.index").write_bytes(bytes(80))
+        (tmp_path / "data" / name / "0.timeindex").write_bytes(timed + bytes(24))
+    (tmp_path / "data" / ".lock").touch()
+    log_copies.copy_log_directory(tmp_path / "data", tmp_path / "copy", metadata_index_bytes=0)
     # The zero position of the entry belongs to it.
-    assert (tmp_path / "0.index").read_bytes() == entry
-    assert (tmp_path / "1.index").read_bytes() == b""
-    assert (tmp_path / "0.timeindex").read_bytes() == struct.pack(">qi", 1 << 40, 7)
+    found = {path.name: path.read_bytes() for path in (tmp_path / "copy" / "__cluster_metadata-0").iterdir()}
+    assert found == {"0.index": entry, "1.index": b"", "0.timeindex": timed}
+    assert (tmp_path / "copy" / "orders-0" / "1.index").read_bytes() == bytes(80)
+    assert not (tmp_path / "copy" / ".lock").exists()
 
 
 def test_brokers_are_queried_until_the_last_marker_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,8 @@ pytest.importorskip("kafka", reason="kafka-python is not installed")
 
 from tools.recordings.clusters import CONFIGURATIONS, COPIES
 from tools.recordings.clusters.cluster_truth import as_text
-from tools.recordings.clusters.copies import copy_all
 from tools.recordings.clusters.workload import INTERNAL_PARTITIONS, coordinator_partition, ids_of_partitions
+from tools.recordings.log_copies import copy_all
 
 
 @dataclass

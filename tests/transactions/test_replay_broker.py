@@ -44,7 +44,7 @@ def test_replay_equals_the_state_of_brokers(start_cluster: StartCluster, release
         load = workload.Workload(running.bootstrap, running.log_dirs[1], java=java)
         load.create()
         load.act()
-        clients.create_topics(running.bootstrap, dict.fromkeys(MADE_UP, 1), replicas=1, config={})
+        clients.create_topics(running.bootstrap, dict.fromkeys(MADE_UP, 1))
         topics = [topic for topic in workload.TOPICS if java or topic != "java"]
         directory = running.log_dirs[1]
         _as_the_broker_says(running, [topic for topic in topics if topic not in ("compacted", "deleted")])
@@ -69,7 +69,7 @@ def test_producers_expire(start_cluster: StartCluster) -> None:
         "producer.id.expiration.check.interval.ms": 200,
     }
     with start_cluster(1, config=config) as running, RawCluster(running.bootstrap) as wire:
-        clients.create_topics(running.bootstrap, {"idle": 1}, replicas=1, config={})
+        clients.create_topics(running.bootstrap, {"idle": 1})
         lost = wire.init_producer("lost")
         wire.produce("idle", 0, [b"lost"], lost, timestamp=int(time.time() * 1000) - 3_600_000)
         service = Service(running.bootstrap, "service")

@@ -22,7 +22,8 @@ from kafkawire.messages.describe_producers_request import TopicRequest
 from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 
 from . import RecordingError
-from .raw_client import RawCluster
+from .clients import now
+from .raw_client import RawCluster, expect
 
 NONE = -1
 _EARLIEST, _LATEST = -2, -1
@@ -112,7 +113,7 @@ def ask(wire: RawCluster, topics: Iterable[str], *, transactions: bool = True) -
     """
     leaders = dict(sorted(wire.leaders(topics).items()))
     return Truth(
-        asked_at=int(time.time() * 1000),
+        asked_at=now(),
         producers=[state for place, node in leaders.items() for state in _producers(wire, *place, node)],
         transactions=_transactions(wire) if transactions else [],
         offsets=[_offsets(wire, *place, node) for place, node in leaders.items()],
@@ -142,8 +143,7 @@ def as_json(value: Any) -> Any:
 def _producers(wire: RawCluster, topic: str, partition: int, leader: int) -> list[DescribedProducer]:
     request = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(partition,)),))
     answer = wire.connection(leader).ask(request, 0, DescribeProducersResponse).topics[0].partitions[0]
-    if answer.error_code:
-        raise RecordingError(f"DescribeProducers of {topic}-{partition} answers error {answer.error_code}")
+    expect(answer.error_code, 0, f"DescribeProducers of {topic}-{partition}")
     place: dict[str, Any] = {"topic": topic, "partition": partition, "leader": leader}
     states = [
         DescribedProducer(
@@ -159,17 +159,13 @@ def _transactions(wire: RawCluster) -> list[DescribedTransaction]:
     for node in sorted(wire.brokers()):
         connection = wire.connection(node)
         listed = connection.ask(ListTransactionsRequest(), 0, ListTransactionsResponse)
-        if listed.error_code:
-            raise RecordingError(f"ListTransactions at broker {node} answers error {listed.error_code}")
+        expect(listed.error_code, 0, f"ListTransactions at broker {node}")
         ids = tuple(sorted(state.transactional_id for state in listed.transaction_states))
         if not ids:
             continue
         described = connection.ask(DescribeTransactionsRequest(transactional_ids=ids), 0, DescribeTransactionsResponse)
         for state in described.transaction_states:
-            if state.error_code:
-                raise RecordingError(
-                    f"DescribeTransactions of {state.transactional_id} answers error {state.error_code}"
-                )
+            expect(state.error_code, 0, f"DescribeTransactions of {state.transactional_id}")
             found.append(
                 DescribedTransaction(
                     transactional_id=state.transactional_id,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -18,6 +20,11 @@ _TIMEOUT_S = 30.0
 _PRODUCTS = ("lamp", "chair", "teapot", "violin", "umbrella")
 
 
+def now() -> int:
+    """The time, epoch milliseconds."""
+    return int(time.time() * 1000)
+
+
 def order(number: int) -> bytes:
     """An order, the same for the same number."""
     product = _PRODUCTS[number % len(_PRODUCTS)]
@@ -25,7 +32,11 @@ def order(number: int) -> bytes:
 
 
 def create_topics(
-    bootstrap: str, topics: Mapping[str, int], *, replicas: int, config: Mapping[str, Mapping[str, str]]
+    bootstrap: str,
+    topics: Mapping[str, int],
+    *,
+    replicas: int = 1,
+    config: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> None:
     """Creates topics.
 
@@ -107,6 +118,16 @@ class Service:
         for (topic, partition), numbers in writes.items():
             self.send(topic, partition, numbers, timestamp=timestamp)
         self.end(committed=committed)
+
+    def transactions(self, places: Sequence[tuple[str, int]], count: int, *, aborted: Container[int] = ()) -> None:
+        """Transactions of three orders in each place, stamped now.
+
+        Args:
+            places: (topic, partition). `aborted`: the numbers of those that are aborted.
+        """
+        for number in range(count):
+            writes = dict.fromkeys(places, range(10 * number, 10 * number + 3))
+            self.transaction(writes, timestamp=now(), committed=number not in aborted)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:

@@ -1,26 +1,59 @@
-"""What recordings do to topics of a cluster, through librdkafka, and copies of brokers' log directories."""
+"""What recordings do to a cluster and its topics, through librdkafka."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
+from tools.broker import RunningCluster, cluster
+from tools.broker.jars import BROKER_VERSION
 from tools.polling import until
 
 from . import RecordingError, clients
+from .log_copies import copy_logs
 from .raw_client import TRANSIENT
 
 #: Key, value and timestamp (epoch milliseconds; 0: now) of a record.
 Item = tuple[bytes | str | None, bytes | None, int]
 
 _SECONDS = 90.0
-#: What brokers derive from a log, but for transaction indexes; and what they are about to delete.
-_DERIVED = ("*.index", "*.timeindex", "*.deleted", ".lock")
+
+
+#: Of clusters whose internal topics need one partition.
+ONE_PARTITION: Mapping[str, object] = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
+
+
+@contextmanager
+def one_broker(
+    folder: Path,
+    topics: Mapping[str, int],
+    copied: Iterable[str],
+    *files: str,
+    config: Mapping[str, object] = ONE_PARTITION,
+    topic_config: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    version: str = BROKER_VERSION,
+    name: str = "node-1",
+    cache: Path | None = None,
+) -> Iterator[RunningCluster]:
+    """A broker with topics, which is stopped cleanly at the end, and then copied.
+
+    Args:
+        folder: is made, if it is not there, before the broker starts; the copy of its logs is `name` in it.
+        topics: name -> number of partitions. `copied`, `files`: as of `copy_logs`.
+        config: properties of the broker. `topic_config`: of topics. `version`: the release.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with cluster(1, config=config, version=version, cache=cache) as running:
+        clients.create_topics(running.bootstrap, topics, config=topic_config)
+        yield running
+        running.stop_node(1)
+        copy_logs(running.log_dirs[1], folder / name, copied, *files)
 
 
 # Topics --------------------------------------------------------------------------------------------------------------
@@ -168,6 +201,14 @@ def read(bootstrap: str, places: Sequence[tuple[str, int]], group: str, isolatio
         reader.close()
 
 
+def read_offsets(bootstrap: str, places: Sequence[tuple[str, int]], group: str, isolation: str) -> dict[str, list[int]]:
+    """The offsets of the records that a consumer gets, by topic-partition. Args: as of `read`."""
+    got: dict[str, list[int]] = {f"{topic}-{partition}": [] for topic, partition in places}
+    for message in read(bootstrap, places, group, isolation):
+        got[f"{message.topic()}-{message.partition()}"].append(int(message.offset() or 0))
+    return got
+
+
 def end_of(bootstrap: str, topic: str, isolation: str) -> int:
     """The last stable offset of partition 0 (read_uncommitted: the high watermark); of a topic that is not there 0."""
     reader = clients.consumer(bootstrap, "ends", isolation)
@@ -187,29 +228,3 @@ def end_of(bootstrap: str, topic: str, isolation: str) -> int:
         return until(asked, f"the end of {topic}", seconds=_SECONDS)
     finally:
         reader.close()
-
-
-# Copies --------------------------------------------------------------------------------------------------------------
-
-
-def copy_logs(log_dir: Path, to: Path, topics: Iterable[str], *files: str) -> None:
-    """Copies the partitions of topics, without indexes of offsets and times, and files of the log directory itself.
-
-    Args:
-        to: is made. `topics`: those that are not there are left out. `files`: patterns;
-            by default checkpoints, and who the broker is.
-    """
-    to.mkdir(parents=True)
-    for path in {path for pattern in files or ("meta.properties", "*-checkpoint") for path in log_dir.glob(pattern)}:
-        if path.is_file() and path.name != ".lock":
-            shutil.copy(path, to / path.name)
-    names = frozenset(topics)
-    for path in log_dir.iterdir():
-        name, _, number = path.name.rpartition("-")
-        if path.is_dir() and name in names and number.isdecimal():
-            shutil.copytree(path, to / path.name, ignore=shutil.ignore_patterns(*_DERIVED))
-
-
-def copy_log_directory(log_dir: Path, to: Path) -> None:
-    """Copies a whole log directory, likewise."""
-    shutil.copytree(log_dir, to, ignore=shutil.ignore_patterns(*_DERIVED))

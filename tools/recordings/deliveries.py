@@ -19,14 +19,17 @@ from tools.broker.jars import BROKER_VERSION
 
 from . import clients
 from .cluster_clients import (
+    ONE_PARTITION,
     await_in_sync,
     await_leader,
-    copy_logs,
     kafka_python_orders,
+    one_broker,
     place_topics,
     read,
+    read_offsets,
     send_orders,
 )
+from .log_copies import copy_logs
 from .tcpdump import recorded
 
 CAPTURE = "brokers.pcap"
@@ -36,19 +39,14 @@ SOUND = (BROKER_VERSION, "3.9.1")
 #: The numbers of the records that only the old leader had.
 LOST = range(5, 9)
 _COORDINATOR = "__transaction_state"
-_CONFIG = {
-    "offsets.topic.num.partitions": 1,
-    "transaction.state.log.num.partitions": 1,
-    "replica.high.watermark.checkpoint.interval.ms": 500,
-}
+_CONFIG = {**ONE_PARTITION, "replica.high.watermark.checkpoint.interval.ms": 500}
 _UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 _TOPICS = {"plain": 1, "idempotent": 2, "transactions": 2, "stamped": 1}
 
 
 def record(folder: Path, cache: Path | None = None) -> None:
-    """Makes `lost/`, `sound-*/` and `truth.json` in `folder`."""
-    truth: dict[str, Any] = {"lost": _lost(folder / "lost", cache)}
-    truth["aborted-read"] = _aborted_read(folder / "aborted-read", cache)
+    """Makes `lost/`, `aborted-read/`, `sound-*/` and `truth.json` in `folder`."""
+    truth = {"lost": _lost(folder / "lost", cache), "aborted-read": _aborted_read(folder / "aborted-read", cache)}
     for version in SOUND:
         truth[f"sound-{version}"] = _sound(folder / f"sound-{version}", version, cache)
     (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
@@ -79,57 +77,45 @@ def _lost(folder: Path, cache: Path | None) -> dict[str, Any]:
 
 
 def _aborted_read(folder: Path, cache: Path | None) -> dict[str, Any]:
-    folder.mkdir(parents=True)
-    with cluster(1, config=_CONFIG, cache=cache) as running:
-        clients.create_topics(running.bootstrap, {TOPIC: 1}, replicas=1, config={})
-        with recorded(folder / CAPTURE, running.node(1).port):
-            service = clients.Service(running.bootstrap, "ledger-service")
-            for number in range(6):
-                writes = {(TOPIC, 0): range(10 * number, 10 * number + 3)}
-                service.transaction(writes, timestamp=_now(), committed=number not in (2, 4))
-            before = _offsets(running.bootstrap, "before")
-            running.stop_node(1)
-            for path in (running.log_dirs[1] / f"{TOPIC}-0").glob("*.txnindex"):
-                path.write_bytes(b"")
-            running.start_node(1)
-            after = _offsets(running.bootstrap, "after")
+    with (
+        one_broker(folder, {TOPIC: 1}, [TOPIC, _COORDINATOR], config=_CONFIG, cache=cache) as running,
+        recorded(folder / CAPTURE, running.node(1).port),
+    ):
+        clients.Service(running.bootstrap, "ledger-service").transactions([(TOPIC, 0)], 6, aborted=(2, 4))
+        before = _offsets(running.bootstrap, "before")
         running.stop_node(1)
-        copy_logs(running.log_dirs[1], folder / "node-1", [TOPIC, _COORDINATOR])
+        for path in (running.log_dirs[1] / f"{TOPIC}-0").glob("*.txnindex"):
+            path.write_bytes(b"")
+        running.start_node(1)
+        after = _offsets(running.bootstrap, "after")
     return {"topic": TOPIC, "partition": 0, "before": before, "after": after}
 
 
 def _offsets(bootstrap: str, group: str) -> list[int]:
-    """The offsets of the records that a consumer delivers."""
-    return [int(message.offset() or 0) for message in read(bootstrap, [(TOPIC, 0)], group, "read_committed")]
+    return read_offsets(bootstrap, [(TOPIC, 0)], group, "read_committed")[f"{TOPIC}-0"]
 
 
 def _sound(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
-    folder.mkdir(parents=True)
-    with cluster(1, config=_CONFIG, version=version, cache=cache) as running:
-        config = {"stamped": {"message.timestamp.type": "LogAppendTime"}}
-        clients.create_topics(running.bootstrap, _TOPICS, replicas=1, config=config)
-        with recorded(folder / CAPTURE, running.node(1).port):
-            for codec in ("none", "gzip", "lz4", "zstd"):
-                send_orders(running.bootstrap, "plain", range(6), acks="1", codec=codec)
-                send_orders(running.bootstrap, "stamped", range(4), acks="all", codec=codec)
-                send_orders(running.bootstrap, "idempotent", range(6), acks="all", codec=codec, idempotent=True)
-            send_orders(running.bootstrap, "plain", range(6), acks="0")
-            kafka_python_orders(running.bootstrap, "plain", 12)
-            service = clients.Service(running.bootstrap, "transactions-service", codec="lz4")
-            for number in range(5):
-                writes = {("transactions", each): range(10 * number, 10 * number + 3) for each in (0, 1)}
-                service.transaction(writes, timestamp=_now(), committed=number != 2)
-            clients.java_transactions(
-                running.bootstrap, "transactions", "java-service", records=60, per_second=200, duration_ms=60
-            )
-            everything = [(name, number) for name, count in _TOPICS.items() for number in range(count)]
-            for isolation in ("read_committed", "read_uncommitted"):
-                read(running.bootstrap, everything, f"reader-{isolation}", isolation)
-            clients.java_consumer(running.bootstrap, "transactions", "java-reader", records=60)
-        running.stop_node(1)
-        copy_logs(running.log_dirs[1], folder / "node-1", [*_TOPICS, _COORDINATOR])
+    stamped = {"stamped": {"message.timestamp.type": "LogAppendTime"}}
+    copied = [*_TOPICS, _COORDINATOR]
+    with (
+        one_broker(
+            folder, _TOPICS, copied, config=_CONFIG, topic_config=stamped, version=version, cache=cache
+        ) as running,
+        recorded(folder / CAPTURE, running.node(1).port),
+    ):
+        address = running.bootstrap
+        for codec in ("none", "gzip", "lz4", "zstd"):
+            send_orders(address, "plain", range(6), acks="1", codec=codec)
+            send_orders(address, "stamped", range(4), acks="all", codec=codec)
+            send_orders(address, "idempotent", range(6), acks="all", codec=codec, idempotent=True)
+        send_orders(address, "plain", range(6), acks="0")
+        kafka_python_orders(address, "plain", 12)
+        service = clients.Service(address, "transactions-service", codec="lz4")
+        service.transactions([("transactions", 0), ("transactions", 1)], 5, aborted=(2,))
+        clients.java_transactions(address, "transactions", "java-service", records=60, per_second=200, duration_ms=60)
+        everything = [(name, number) for name, count in _TOPICS.items() for number in range(count)]
+        for isolation in ("read_committed", "read_uncommitted"):
+            read(address, everything, f"reader-{isolation}", isolation)
+        clients.java_consumer(address, "transactions", "java-reader", records=60)
     return {"topics": _TOPICS}
-
-
-def _now() -> int:
-    return int(time.time() * 1000)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from tools.broker import cluster
 
-from .cluster_clients import await_leader, copy_logs, place_topics, send_orders
+from .cluster_clients import await_leader, place_topics, send_orders
+from .log_copies import copy_logs
 
 NAME = "elections"
 ELIGIBLE, UNCLEAN = "eligible", "unclean"

@@ -21,7 +21,8 @@ from tools.polling import until
 
 from . import clients
 from . import read_committed_workload as workload
-from .cluster_clients import await_in_sync, await_leader, copy_logs, place_topics, read, send_orders
+from .cluster_clients import await_in_sync, await_leader, place_topics, read_offsets, send_orders
+from .log_copies import copy_logs
 from .raw_client import RawCluster
 
 _SECONDS = 60.0
@@ -63,13 +64,9 @@ def record(folder: Path, cache: Path | None = None) -> None:
         send_orders(running.bootstrap, "waiting", range(5), acks="all")
         time.sleep(3)  # brokers write their checkpoints
         truth: dict[str, Any] = {"offsets": _offsets(running.bootstrap, list(_TOPICS))}
-        truth["consumed"] = {
-            level: {
-                name: [int(one.offset() or 0) for one in read(running.bootstrap, [(name, 0)], f"every-{level}", level)]
-                for name in _OF_NODE_3
-            }
-            for level in ("read_uncommitted", "read_committed")
-        }
+        for level in ("read_uncommitted", "read_committed"):
+            offsets = read_offsets(running.bootstrap, [(name, 0) for name in _OF_NODE_3], f"every-{level}", level)
+            truth.setdefault("consumed", {})[level] = {name: offsets[f"{name}-0"] for name in _OF_NODE_3}
         running.kill_node(1)
         send_orders(running.bootstrap, "waiting", range(5, 9), acks="1")
         _copy(running, 3, folder / "node-3", _OF_NODE_3)
@@ -95,11 +92,11 @@ def _retain(load: workload.Workload) -> None:
 def _elect(running: RunningCluster, folder: Path) -> None:
     """An unclean election: node 2 leads, without what node 1 wrote alone."""
     service = clients.Service(running.bootstrap, "every-unclean")
-    service.transaction({("unclean", 0): range(4)}, timestamp=_now())
+    service.transaction({("unclean", 0): range(4)}, timestamp=clients.now())
     time.sleep(2)
     running.stop_node(2)
-    service.transaction({("unclean", 0): range(4, 8)}, timestamp=_now())
-    service.transaction({("unclean", 0): range(8, 10)}, timestamp=_now(), committed=False)
+    service.transaction({("unclean", 0): range(4, 8)}, timestamp=clients.now())
+    service.transaction({("unclean", 0): range(8, 10)}, timestamp=clients.now(), committed=False)
     time.sleep(2)
     running.kill_node(1)
     _copy(running, 1, folder / "old-leader", ["unclean"])
@@ -129,7 +126,3 @@ def _offsets(bootstrap: str, topics: list[str]) -> dict[str, dict[str, int]]:
         for topic, _, offset in (line.split(":") for line in lines):
             found.setdefault(topic, {})[when] = int(offset)
     return found
-
-
-def _now() -> int:
-    return int(time.time() * 1000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from tools.broker import cluster
 
 from . import RecordingError, broker_answers, clients
 from .clients import Service, order
-from .raw_client import RawCluster, RawProducer
+from .raw_client import RawCluster, RawProducer, expect
 from .tcpdump import recorded
 from .transaction_recipes import CONFIG, HOUR, INVALID_TXN_STATE, MINUTE
 
@@ -51,8 +50,8 @@ def make(path: Path, *, cache: Path | None = None) -> dict[str, Any]:
     with cluster(1, config=CONFIG, port=PORT, cache=cache) as running, recorded(path, PORT):
         bootstrap = running.bootstrap
         with RawCluster(bootstrap) as wire:
-            now = int(time.time() * 1000)
-            clients.create_topics(bootstrap, TOPICS, replicas=1, config={})
+            now = clients.now()
+            clients.create_topics(bootstrap, TOPICS)
             _applications(bootstrap, now)
             aborts = [_abort_with_kafka_transactions(wire, now), _abort_by_hand(wire, now)]
             _questions(wire)
@@ -98,9 +97,7 @@ def _hang(
 ) -> tuple[RawProducer, int]:
     producer = wire.init_producer(transactional_id)
     start = wire.produce(topic, partition, [order(n) for n in range(900, 903)], producer, timestamp=timestamp)
-    code = wire.end(producer, committed=True)
-    if code != INVALID_TXN_STATE:
-        raise RecordingError(f"EndTxn of a transaction that the coordinator does not know answers {code}")
+    expect(wire.end(producer, committed=True), INVALID_TXN_STATE, "EndTxn of a transaction that no coordinator knows")
     return producer, start
 
 
@@ -174,15 +171,10 @@ def _questions(wire: RawCluster) -> None:
     peer.ask(some, 0, ListTransactionsResponse)
     unknown = DescribeTransactionsRequest(transactional_ids=("orders-service", "nobody"))
     described = peer.ask(unknown, 0, DescribeTransactionsResponse)
-    if [state.error_code for state in described.transaction_states] != [0, _TRANSACTIONAL_ID_NOT_FOUND]:
-        raise RecordingError(f"DescribeTransactions answers {described}")
+    codes_of_ids = [state.error_code for state in described.transaction_states]
+    expect(codes_of_ids, [0, _TRANSACTIONAL_ID_NOT_FOUND], "DescribeTransactions")
     asked = tuple(TopicRequest(name=name, partition_indexes=(0, 1)) for name in TOPICS)
     producers = peer.ask(DescribeProducersRequest(topics=asked), 0, DescribeProducersResponse)
     codes = {(t.name, p.partition_index): p.error_code for t in producers.topics for p in t.partitions}
-    if codes != {
-        ("orders", 0): 0,
-        ("orders", 1): 0,
-        ("payments", 0): 0,
-        ("payments", 1): _UNKNOWN_TOPIC_OR_PARTITION,
-    }:
-        raise RecordingError(f"DescribeProducers answers {codes}")
+    known = dict.fromkeys((("orders", 0), ("orders", 1), ("payments", 0)), 0)
+    expect(codes, {**known, ("payments", 1): _UNKNOWN_TOPIC_OR_PARTITION}, "DescribeProducers")

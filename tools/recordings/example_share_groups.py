@@ -10,16 +10,16 @@ from typing import Any
 from tools.broker import RunningCluster, cluster, jars
 
 from . import clients
-from .cluster_clients import copy_logs
+from .cluster_clients import ONE_PARTITION
+from .log_copies import copy_logs
 from .share_groups import ShareRun
 
 TOPIC, GROUP, DEAD_LETTERS = "orders", "workers", "dlq.workers"
 LIMIT = 3
 CONFIG = {
     "group.share.delivery.count.limit": LIMIT,
-    "offsets.topic.num.partitions": 1,
     "share.coordinator.state.topic.num.partitions": 1,
-    "transaction.state.log.num.partitions": 1,
+    **ONE_PARTITION,
 }
 #: What the group does with the records of the topic, in order; after them are some that it has not got yet.
 FATES = (*("accept",) * 4, "reject", "accept", "release", "accept", "retry", *("accept",) * 3, "reject", "release")

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from kafkawire.messages import ProduceRequest
 from kafkawire.proxy import Fault, Proxy
-from tools.broker import cluster
 
 from . import clients
 from .clients import Service
-from .cluster_clients import copy_logs, orders, producer_of, write
+from .cluster_clients import one_broker, orders, producer_of, write
 from .tcpdump import recorded
 
 CAPTURE = "clients.pcap"
 TOPICS = {"orders": 2, "payments": 1, "metrics": 1}
-_CONFIG = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
 _MINUTE = 60_000
-_TIMEOUT_S = 30.0
 
 
 def record(folder: Path, cache: Path | None = None) -> dict[str, Any]:
@@ -28,25 +24,21 @@ def record(folder: Path, cache: Path | None = None) -> dict[str, Any]:
 
     The clients are recorded where they speak to a proxy, which loses two responses of the broker.
     """
-    folder.mkdir(parents=True)
-    with cluster(1, config=_CONFIG, cache=cache) as running:
-        clients.create_topics(running.bootstrap, TOPICS, replicas=1, config={})
-        with (
-            Proxy(running.bootstrap) as proxy,
-            recorded(folder / CAPTURE, int(proxy.address.rpartition(":")[2])),
-        ):
-            _transactions(proxy.address)
-            lost = [
-                lose_response(proxy, "payments", idempotent=True),
-                lose_response(proxy, "metrics", idempotent=False),
-            ]
-        running.stop_node(1)
-        copy_logs(running.log_dirs[1], folder / "broker-1", [*TOPICS, "__transaction_state"], "*")
+    with (
+        one_broker(folder, TOPICS, [*TOPICS, "__transaction_state"], "*", name="broker-1", cache=cache) as running,
+        Proxy(running.bootstrap) as proxy,
+        recorded(folder / CAPTURE, int(proxy.address.rpartition(":")[2])),
+    ):
+        _transactions(proxy.address)
+        lost = [
+            lose_response(proxy, "payments", idempotent=True),
+            lose_response(proxy, "metrics", idempotent=False),
+        ]
     return {"topics": TOPICS, "lost_responses": lost}
 
 
 def _transactions(bootstrap: str) -> None:
-    now = int(time.time() * 1000)
+    now = clients.now()
     service = Service(bootstrap, "orders-service")
     for number in range(6):
         numbers = {

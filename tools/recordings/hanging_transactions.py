@@ -16,13 +16,12 @@ from confluent_kafka import OFFSET_END
 
 from . import RecordingError, clients, transaction_recipes
 from .cluster_clients import delete_records, set_broker_config
-from .raw_client import TRANSIENT, RawProducer
+from .raw_client import TRANSIENT, RawProducer, expect
 from .transaction_recipes import (
     HOUR,
     INVALID_TXN_STATE,
     TransactionRecipe,
     TransactionScene,
-    expect,
     some_orders,
 )
 

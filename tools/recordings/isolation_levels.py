@@ -20,12 +20,13 @@ from typing import Any
 from tools.broker import RunningCluster, cluster
 from tools.oracle import Oracle
 
-from . import RecordingError
+from . import RecordingError, clients
 from .clients import Service
-from .cluster_clients import await_in_sync, await_leader, copy_logs, place_topics
-from .raw_client import RawCluster, RawProducer
+from .cluster_clients import await_in_sync, await_leader, place_topics
+from .log_copies import copy_logs
+from .raw_client import RawCluster, RawProducer, expect
 from .read_committed import CHECKPOINTS
-from .read_committed_workload import CONFIG, ROLLED, TOPICS, Workload, expect
+from .read_committed_workload import CONFIG, ROLLED, TOPICS, Workload
 
 #: Of the segments of `borders`, which real time ends.
 _BORDER_MS = 1000
@@ -68,7 +69,7 @@ class IsolationWorkload(Workload):
             wire.add_partitions(unmarked, {"unmarked": [0]})
             self._raw(wire, "unmarked", unmarked, 0, 2)
             running.stop_node(2)
-            expect(wire.end(unmarked, committed=True), 0)
+            expect(wire.end(unmarked, committed=True), 0, "EndTxn")
             self._wait_ended(wire, unmarked, "unmarked")
         for topic in REPLICATED:
             early.transaction({(topic, 0): range(10, 13)}, timestamp=self.step())
@@ -100,7 +101,7 @@ class IsolationWorkload(Workload):
             self._wait_ended(wire, old, "retried")
             wire.add_partitions(new, {"retried": [0]})
             self._twice(wire, new, 4)
-            expect(wire.end(new, committed=committed), 0)
+            expect(wire.end(new, committed=committed), 0, "EndTxn")
             self._wait_ended(wire, new, "retried")
 
     def long(self) -> None:
@@ -123,12 +124,12 @@ class IsolationWorkload(Workload):
         service = Service(self.bootstrap, "zoo-borders")
         for committed in (True, False):
             service.begin()
-            service.send("borders", 0, range(3), timestamp=_clock() - 60_000)
+            service.send("borders", 0, range(3), timestamp=clients.now() - 60_000)
             time.sleep(1.2 * _BORDER_MS / 1000)
             service.end(committed=committed)
             for ahead in (2, 4):
                 writes = {("borders", 0): range(3 * ahead, 3 * ahead + 2)}
-                service.transaction(writes, timestamp=_clock() + ahead * _BORDER_MS, committed=not committed)
+                service.transaction(writes, timestamp=clients.now() + ahead * _BORDER_MS, committed=not committed)
             time.sleep(6 * _BORDER_MS / 1000)  # until a marker begins the next segment
 
     def compacted(self) -> None:
@@ -145,11 +146,7 @@ class IsolationWorkload(Workload):
     def _twice(self, wire: RawCluster, producer: RawProducer, count: int) -> None:
         """A batch, and the retry of it, which is not written."""
         first = self._raw(wire, "retried", producer, 0, count)
-        expect(self._raw(wire, "retried", producer, 0, count), first)
-
-
-def _clock() -> int:
-    return int(time.time() * 1000)
+        expect(self._raw(wire, "retried", producer, 0, count), first, "a retry")
 
 
 RELEASES = ("2.8.2", "3.9.1", "4.4.0")

@@ -5,7 +5,6 @@ of each partition.
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from tools.polling import until
 from . import RecordingError
 from . import clients as applications
 from .cluster_clients import Item, producer_of, read, set_topic_config, write
+from .log_copies import copy_log_directory
 
 TIMEOUT_S = 30.0
 #: Releases for which librdkafka writes message sets of a magic: the broker is taken for one of them.
@@ -280,10 +280,6 @@ def create_topics(scene: LogDirectoryScene, topics: Topics) -> None:
     )
 
 
-#: The metadata log's indexes have a size of their own, 10 MiB each: a copy keeps this much of their zeros.
-METADATA_INDEX_BYTES = 2048
-
-
 def record(recipe: LogDirectoryRecipe, folder: Path, cache: Path | None = None) -> None:
     """Makes `data/`, the broker's log directory, and `expected.json`, what librdkafka read from it, in `folder`.
 
@@ -305,39 +301,6 @@ def record(recipe: LogDirectoryRecipe, folder: Path, cache: Path | None = None) 
         copy_log_directory(log_dir, folder / "data")
         scene.left_open.clear()
     _write_expected(folder / "expected.json", {"version": recipe.version, "records": expected})
-
-
-def copy_log_directory(log_dir: Path, target: Path) -> None:
-    """Copies as an operator would; files that disappear during the copy are skipped."""
-
-    def copy(source: str, to: str) -> None:
-        copy_file(Path(source), Path(to))
-
-    shutil.copytree(log_dir, target, copy_function=copy)
-    (target / ".lock").unlink(missing_ok=True)
-
-
-def copy_file(source: Path, target: Path, metadata_index_bytes: int = METADATA_INDEX_BYTES) -> None:
-    """Copies a file as long as it is now, unless it has disappeared.
-
-    Args:
-        metadata_index_bytes: at least as much is kept of an index of the metadata log.
-    """
-    try:
-        size = source.stat().st_size
-        if source.parent.name.startswith("__cluster_metadata") and source.name.endswith("index"):
-            size = min(size, max(metadata_index_bytes, _used(source)))
-        with source.open("rb") as read:
-            data = read.read(size)
-    except FileNotFoundError:
-        return
-    target.write_bytes(data)
-
-
-def _used(path: Path) -> int:
-    """Bytes up to the last entry of an index that is not zeros."""
-    entry = 12 if path.suffix == ".timeindex" else 8
-    return -(-len(path.read_bytes().rstrip(b"\0")) // entry) * entry
 
 
 def _write_expected(path: Path, expected: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -43,13 +43,11 @@ TRANSIENT = frozenset({3, 5, 6, 14, 15, 16, 51})
 _RETRY_S = 20.0  # partitions and coordinators take a moment to be there
 _TIMEOUT_S = 15.0
 _TRANSACTION = 1  # FindCoordinator's key type
-_API_VERSIONS = 18
 #: Requests in flight: their responses fit into the socket's buffers.
 _AT_ONCE = 500
 _UNSUPPORTED_VERSION = 35
 
 M = TypeVar("M", bound=Message)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +91,7 @@ class RawConnection:
         Args:
             version: of the request and its response. `expected`: class of the response.
         """
-        request = self._encoded(body, version)
-        name = _name_of(body)
-        return _decoded(self._exchange(request, name, _key_of(body), version), body, version, expected)
+        return _decoded(self._exchange(self._encoded(body, version), body, version), body, version, expected)
 
     def ask_often(self, body: Message, version: int, expected: type[M], times: int) -> M:
         """Sends a request again and again without a wait in between, which a broker answers one after the other; the
@@ -122,33 +118,21 @@ class RawConnection:
 
     def ask_api_versions_of_the_future(self, version: int) -> ApiVersionsResponse:
         """ApiVersions in a version that no broker knows: the answer is error 35 in a body of version 0 (KIP-511)."""
-        self._correlation_id += 1
-        known = ApiVersionsRequest.spec.valid_versions[-1]
-        request = bytearray(
-            frames.encode_request(
-                ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="99"),
-                version=known,
-                correlation_id=self._correlation_id,
-                client_id=CLIENT_ID,
-            )
-        )
+        body = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="99")
+        request = bytearray(self._encoded(body, body.spec.valid_versions[-1]))
         struct.pack_into(">h", request, 6, version)
-        frame = self._exchange(bytes(request), "ApiVersions", _API_VERSIONS, version)
-        response = frames.decode_response(frame, api_key=_API_VERSIONS, version=version)
-        answer = getattr(response, "body", None)
-        if not isinstance(answer, ApiVersionsResponse) or answer.error_code != _UNSUPPORTED_VERSION:
-            raise RecordingError(
-                f"ApiVersions v{version} is not answered with error {_UNSUPPORTED_VERSION}: {response}"
-            )
+        answer = _decoded(self._exchange(bytes(request), body, version), body, version, ApiVersionsResponse)
+        if answer.error_code != _UNSUPPORTED_VERSION:
+            raise RecordingError(f"ApiVersions v{version} is not answered with error {_UNSUPPORTED_VERSION}: {answer}")
         return answer
 
-    def _exchange(self, request: bytes, name: str, api_key: int, version: int) -> bytes:
+    def _exchange(self, request: bytes, body: Message, version: int) -> bytes:
         self._socket.sendall(request)
         frame = self._frame()
         self._exchanges.append(
             RawExchange(
-                api=name,
-                api_key=api_key,
+                api=_name_of(body),
+                api_key=_key_of(body),
                 version=version,
                 correlation_id=self._correlation_id,
                 client_id=CLIENT_ID,
@@ -223,15 +207,8 @@ class RawCluster:
 
     def coordinator(self, transactional_id: str) -> int:
         """The node id of the transaction coordinator."""
-
-        def found() -> int | None:
-            request = FindCoordinatorRequest(key_type=_TRANSACTION, key=transactional_id)
-            answer = self.connection(-1).ask(request, 3, FindCoordinatorResponse)
-            return (
-                None if answer.error_code in TRANSIENT else _checked(answer.node_id, answer.error_code, "coordinator")
-            )
-
-        return until(found, f"a coordinator of {transactional_id}", seconds=_RETRY_S)
+        request = FindCoordinatorRequest(key_type=_TRANSACTION, key=transactional_id)
+        return self._settled(lambda: -1, request, 3, FindCoordinatorResponse, _code, "FindCoordinator").node_id
 
     def init_producer(
         self, transactional_id: str | None, *, timeout_ms: int = 900_000, two_phase: bool = False
@@ -243,46 +220,36 @@ class RawCluster:
                 transactions.
             two_phase: its transactions never time out (KIP-939); the brokers must allow that.
         """
-
-        def given() -> RawProducer | None:
-            node = -1 if transactional_id is None else self.coordinator(transactional_id)
-            request = InitProducerIdRequest(
-                transactional_id=transactional_id, transaction_timeout_ms=timeout_ms, enable2_pc=two_phase
-            )
-            answer = self.connection(node).ask(request, 6 if two_phase else 4, InitProducerIdResponse)
-            if answer.error_code in TRANSIENT:
-                return None
-            _checked(answer, answer.error_code, "InitProducerId")
-            return RawProducer(answer.producer_id, answer.producer_epoch, transactional_id)
-
-        return until(given, f"a producer id for {transactional_id}", seconds=_RETRY_S)
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id, transaction_timeout_ms=timeout_ms, enable2_pc=two_phase
+        )
+        answer = self._settled(
+            lambda: -1 if transactional_id is None else self.coordinator(transactional_id),
+            request, 6 if two_phase else 4, InitProducerIdResponse, _code, "InitProducerId",
+        )  # fmt: skip
+        return RawProducer(answer.producer_id, answer.producer_epoch, transactional_id)
 
     def add_partitions(self, producer: RawProducer, partitions: Mapping[str, Sequence[int]]) -> None:
         """AddPartitionsToTxn v3, which producers send before they write with transaction version 1."""
         transactional_id = _id_of(producer)
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=transactional_id,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.epoch,
+            v3_and_below_topics=tuple(
+                AddPartitionsToTxnTopic(name=name, partitions=tuple(indexes)) for name, indexes in partitions.items()
+            ),
+        )
 
-        def added() -> bool | None:
-            request = AddPartitionsToTxnRequest(
-                v3_and_below_transactional_id=transactional_id,
-                v3_and_below_producer_id=producer.producer_id,
-                v3_and_below_producer_epoch=producer.epoch,
-                v3_and_below_topics=tuple(
-                    AddPartitionsToTxnTopic(name=name, partitions=tuple(indexes))
-                    for name, indexes in partitions.items()
-                ),
-            )
-            node = self.coordinator(transactional_id)
-            answer = self.connection(node).ask(request, 3, AddPartitionsToTxnResponse)
-            codes = {
-                result.partition_error_code
-                for topic in answer.results_by_topic_v3_and_below
-                for result in topic.results_by_partition
-            }
-            if codes & TRANSIENT:
-                return None
-            return _checked(True, max(codes), "AddPartitionsToTxn")
+        def code(answer: AddPartitionsToTxnResponse) -> int:
+            results = (one for topic in answer.results_by_topic_v3_and_below for one in topic.results_by_partition)
+            codes = {one.partition_error_code for one in results}
+            return min(codes & TRANSIENT, default=max(codes))
 
-        until(added, f"partitions of {transactional_id}", seconds=_RETRY_S)
+        self._settled(
+            lambda: self.coordinator(transactional_id),
+            request, 3, AddPartitionsToTxnResponse, code, "AddPartitionsToTxn",
+        )  # fmt: skip
 
     def produce(
         self,
@@ -321,16 +288,12 @@ class RawCluster:
         data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=batch),))
         named = producer.transactional_id or (f"lost-{producer.producer_id}" if transactional else None)
         request = ProduceRequest(transactional_id=named, acks=-1, timeout_ms=10_000, topic_data=(data,))
-
-        def written() -> int | None:
-            node = self.leaders([topic])[topic, partition]
-            answer = self.connection(node).ask(request, version, ProduceResponse)
-            result = answer.responses[0].partition_responses[0]
-            if result.error_code in passing:
-                return None
-            return _checked(result.base_offset, result.error_code, f"Produce to {topic}-{partition}", expected)
-
-        return until(written, f"{topic}-{partition}", seconds=_RETRY_S)
+        answer = self._settled(
+            lambda: self._leader(topic, partition),
+            request, version, ProduceResponse, lambda answer: answer.responses[0].partition_responses[0].error_code,
+            f"Produce to {topic}-{partition}", passing=passing, expected=expected,
+        )  # fmt: skip
+        return answer.responses[0].partition_responses[0].base_offset
 
     def end(self, producer: RawProducer, *, committed: bool, version: int = 3) -> int:
         """EndTxn; the error code. With version 3 the epoch stays (version 5, of transaction version 2, bumps it).
@@ -339,19 +302,16 @@ class RawCluster:
             committed: commit or abort. `version`: of EndTxn.
         """
         transactional_id = _id_of(producer)
-
-        def ended() -> int | None:
-            request = EndTxnRequest(
-                transactional_id=transactional_id,
-                producer_id=producer.producer_id,
-                producer_epoch=producer.epoch,
-                committed=committed,
-            )
-            node = self.coordinator(transactional_id)
-            answer = self.connection(node).ask(request, version, EndTxnResponse)
-            return None if answer.error_code in TRANSIENT else answer.error_code
-
-        return until(ended, f"the end of {transactional_id}'s transaction", seconds=_RETRY_S)
+        request = EndTxnRequest(
+            transactional_id=transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            committed=committed,
+        )
+        return self._settled(
+            lambda: self.coordinator(transactional_id),
+            request, version, EndTxnResponse, _code, "EndTxn", expected=None,
+        ).error_code  # fmt: skip
 
     def write_marker(
         self,
@@ -375,15 +335,53 @@ class RawCluster:
             topics=(WritableTxnMarkerTopic(name=topic, partition_indexes=(partition,)),),
             coordinator_epoch=coordinator_epoch,
         )
+        self._settled(
+            lambda: self._leader(topic, partition),
+            WriteTxnMarkersRequest(markers=(marker,)), version, WriteTxnMarkersResponse,
+            lambda answer: answer.markers[0].topics[0].partitions[0].error_code,
+            f"WriteTxnMarkers on {topic}-{partition}",
+        )  # fmt: skip
 
-        def marked() -> bool | None:
-            node = self.leaders([topic])[topic, partition]
-            request = WriteTxnMarkersRequest(markers=(marker,))
-            answer = self.connection(node).ask(request, version, WriteTxnMarkersResponse)
-            code = answer.markers[0].topics[0].partitions[0].error_code
-            return None if code in TRANSIENT else _checked(True, code, f"WriteTxnMarkers on {topic}-{partition}")
+    def _leader(self, topic: str, partition: int) -> int:
+        return self.leaders([topic])[topic, partition]
 
-        until(marked, f"a marker on {topic}-{partition}", seconds=_RETRY_S)
+    def _settled(
+        self,
+        node: Callable[[], int],
+        request: Message,
+        version: int,
+        expected_class: type[M],
+        code: Callable[[M], int],
+        what: str,
+        *,
+        passing: frozenset[int] = TRANSIENT,
+        expected: int | None = 0,
+    ) -> M:
+        """The first response whose error does not pass.
+
+        Args:
+            node: the id of the broker that is asked, found anew for each request. `code`: the error of a response.
+            what: the request, for the text. `expected`: the error code of the response; None: any.
+        """
+
+        def answered() -> M | None:
+            answer = self.connection(node()).ask(request, version, expected_class)
+            return None if code(answer) in passing else answer
+
+        answer = until(answered, what, seconds=_RETRY_S)
+        if expected is not None and code(answer) != expected:
+            raise RecordingError(f"{what} answers error {code(answer)}")
+        return answer
+
+
+def expect(answer: object, wanted: object, what: str) -> None:
+    """Raises RecordingError where an answer, or an error code, is not the expected one.
+
+    Args:
+        what: that is answered, for the text.
+    """
+    if answer != wanted:
+        raise RecordingError(f"{what} answers {answer}, not {wanted}")
 
 
 def _decoded(frame: bytes, body: Message, version: int, expected: type[M]) -> M:
@@ -405,10 +403,8 @@ def _name_of(request: Message) -> str:
     return type(request).__name__.removesuffix("Request")
 
 
-def _checked(value: T, error_code: int, what: str, expected: int = 0) -> T:
-    if error_code != expected:
-        raise RecordingError(f"{what} answers error {error_code}")
-    return value
+def _code(answer: FindCoordinatorResponse | InitProducerIdResponse | EndTxnResponse) -> int:
+    return answer.error_code
 
 
 def _id_of(producer: RawProducer) -> str:

@@ -18,7 +18,7 @@ from tools.broker import RunningCluster, cluster
 
 from . import clients
 from . import read_committed_workload as workload
-from .cluster_clients import copy_logs
+from .log_copies import copy_logs
 from .raw_client import RawCluster
 
 _DERIVED = ("*.snapshot", "*.txnindex", "*.index", "*.timeindex")
@@ -113,7 +113,7 @@ def record(folder: Path, cache: Path | None = None) -> None:
         load = workload.Workload(running.bootstrap, running.log_dirs[1])
         load.create()
         load.act()
-        clients.create_topics(running.bootstrap, dict.fromkeys(_MADE_UP, 1), replicas=1, config={})
+        clients.create_topics(running.bootstrap, dict.fromkeys(_MADE_UP, 1))
         consumed["stopped"] = _consumed(running, list(workload.TOPICS))
         running.stop_node(1)
         copy_logs(running.log_dirs[1], folder / "stopped", workload.TOPICS, *CHECKPOINTS)

@@ -14,10 +14,10 @@ from kafkawire import logdir
 from kafkawire.records import Batch
 from tools.polling import until
 
-from . import RecordingError, clients
+from . import clients
 from .clients import Service
 from .cluster_clients import delete_records, end_of, orders, producer_of, read, write
-from .raw_client import RawCluster, RawProducer
+from .raw_client import RawCluster, RawProducer, expect
 
 SEGMENT_MS = 10_000
 STEP_MS = 20_000
@@ -64,13 +64,11 @@ class Workload:
         self.bootstrap = bootstrap
         self.log_dir = log_dir
         self.java = java
-        self.now = int(time.time() * 1000)
+        self.now = clients.now()
 
     def create(self) -> None:
         """Make the topics."""
-        clients.create_topics(
-            self.bootstrap, dict.fromkeys(TOPICS, 1), replicas=1, config={k: dict(v) for k, v in TOPICS.items() if v}
-        )
+        clients.create_topics(self.bootstrap, dict.fromkeys(TOPICS, 1), config=TOPICS)
 
     def act(self) -> None:
         """Do everything, in order."""
@@ -111,7 +109,7 @@ class Workload:
         empty = wire.init_producer("zoo-empty")
         for committed in (True, False):
             wire.add_partitions(empty, {"mixed": [0]})
-            expect(wire.end(empty, committed=committed), 0)
+            expect(wire.end(empty, committed=committed), 0, "EndTxn")
             self._wait_ended(wire, empty, "mixed")
         write(idempotent, "mixed", orders(range(32, 35), self.step()))
 
@@ -132,13 +130,13 @@ class Workload:
         producer = wire.init_producer(None)
         self._raw(wire, "wrapped", producer, top - 8, 5)
         first = self._raw(wire, "wrapped", producer, top - 3, 6)
-        expect(self._raw(wire, "wrapped", producer, top - 3, 6), first)
+        expect(self._raw(wire, "wrapped", producer, top - 3, 6), first, "a retry")
         self._raw(wire, "wrapped", producer, 3, 2)
         in_transaction = wire.init_producer("zoo-wrapped")
         for committed in (True, False):
             wire.add_partitions(in_transaction, {"wrapped": [0]})
             self._raw(wire, "wrapped", in_transaction, top - 2 if committed else 2, 4)
-            expect(wire.end(in_transaction, committed=committed), 0)
+            expect(wire.end(in_transaction, committed=committed), 0, "EndTxn")
             self._wait_ended(wire, in_transaction, "wrapped")
 
     def fenced(self, wire: RawCluster) -> None:
@@ -149,7 +147,7 @@ class Workload:
         new = wire.init_producer("zoo-fenced")
         wire.add_partitions(new, {"fenced": [0]})
         self._raw(wire, "fenced", new, 0, 2)
-        expect(wire.end(new, committed=True), 0)
+        expect(wire.end(new, committed=True), 0, "EndTxn")
         self._wait_ended(wire, new, "fenced")
         lost = wire.init_producer("zoo-aborted")
         self._raw(wire, "fenced", lost, 0, 2)
@@ -245,11 +243,6 @@ def _ends_with_marker(path: str, producer_id: int) -> bool:
             if isinstance(item, Batch) and item.producer_id == producer_id:
                 last = item
     return last is not None and last.is_control
-
-
-def expect(found: int, expected: int) -> None:
-    if found != expected:
-        raise RecordingError(f"{found} instead of {expected}")
 
 
 def _text(data: bytes | str | None) -> str | None:

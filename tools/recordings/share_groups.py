@@ -22,7 +22,8 @@ from tools.broker import RunningCluster, cluster, jars
 from tools.broker.jars import BROKER_VERSION
 
 from . import RecordingError, clients
-from .cluster_clients import Item, admin_of, copy_log_directory, delete_records, producer_of, write
+from .cluster_clients import Item, admin_of, delete_records, producer_of, write
+from .log_copies import copy_without_indexes
 
 NAME = "share-groups"
 LIMIT = 3
@@ -83,7 +84,7 @@ def make(
         with run.holding():
             time.sleep(2)
             for number in (1, 2):
-                copy_log_directory(running.log_dirs[number], folder / f"node-{number}")
+                copy_without_indexes(running.log_dirs[number], folder / f"node-{number}")
         truth["deliveries"] = run.deliveries()
     shutil.rmtree(told)
     shutil.rmtree(folder / "classes")
@@ -173,14 +174,12 @@ class ShareRun:
         return told
 
     def _transactions(self) -> None:
-        now = int(time.time() * 1000)
-        service = clients.Service(self._running.bootstrap, "ledger-service")
-        for number in range(12):
-            writes = {("ledger", 0): range(10 * number, 10 * number + 3)}
-            service.transaction(writes, timestamp=now, committed=number % 3 != 1)
+        clients.Service(self._running.bootstrap, "ledger-service").transactions(
+            [("ledger", 0)], 12, aborted=range(1, 12, 3)
+        )
         service = clients.Service(self._running.bootstrap, "open-service")
         service.begin()
-        service.send("ledger", 0, range(200, 203), timestamp=now)
+        service.send("ledger", 0, range(200, 203), timestamp=clients.now())
         service.flush()
         self._open = service
 

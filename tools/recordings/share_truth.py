@@ -31,7 +31,8 @@ from tools.broker import RunningCluster, cluster, jars
 from tools.broker.jars import BROKER_VERSION
 
 from . import clients, share_groups
-from .cluster_clients import copy_log_directory, producer_of, read, write
+from .cluster_clients import producer_of, read, write
+from .log_copies import copy_without_indexes
 from .share_groups import ShareRun
 
 #: `workers` has a dead-letter topic of its own; `auditors` is set back; `trimmers` read the topic that goes.
@@ -157,7 +158,7 @@ def record_planted(folder: Path, records: int = 120, *, prune_ms: int = 3_600_00
         _workload(running, run, records)
         deliveries = run.deliveries()
         for number in (1, 2):
-            copy_log_directory(running.log_dirs[number], folder / f"node-{number}")
+            copy_without_indexes(running.log_dirs[number], folder / f"node-{number}")
     shutil.rmtree(told)
     shutil.rmtree(folder / "classes")
     (folder / "truth.json").write_text(json.dumps({"limit": _LIMIT, "deliveries": deliveries}) + "\n")

@@ -19,7 +19,8 @@ from tools.polling import until
 
 from . import clients
 from .cluster_clients import await_in_sync, await_leader, delete_records, place_topics, read
-from .log_directories import SMALL, copy_log_directory
+from .log_copies import copy_log_directory
+from .log_directories import SMALL
 
 VERSION = "4.3.1"
 TOPIC = "orders"
@@ -81,7 +82,7 @@ def record(folder: Path, cache: Path | None = None) -> None:
         await_in_sync(running.bootstrap, [TOPIC], 2)
         _await_tier(running, tier)
         after.begin()
-        after.send(TOPIC, 0, range(300, 302), timestamp=_now())
+        after.send(TOPIC, 0, range(300, 302), timestamp=clients.now())
         after.flush()
         consumed = {level: _consumed(running, level) for level in ("read_committed", "read_uncommitted")}
         time.sleep(6)  # brokers write their checkpoints every five seconds
@@ -94,19 +95,15 @@ def record(folder: Path, cache: Path | None = None) -> None:
     (folder / "consumed.json").write_text(json.dumps(consumed, indent=1) + "\n")
 
 
-def _now() -> int:
-    return int(time.time() * 1000)
-
-
 def _write(service: clients.Service, numbers: Iterable[int]) -> None:
     """A transaction a number, every third aborted; each second one begins a segment."""
     for number in numbers:
         service.begin()
-        service.send(TOPIC, 0, range(10 * number, 10 * number + 3), timestamp=_now())
+        service.send(TOPIC, 0, range(10 * number, 10 * number + 3), timestamp=clients.now())
         service.flush()
         if number % 2:
             time.sleep(0.5)
-            service.send(TOPIC, 0, range(10 * number + 3, 10 * number + 5), timestamp=_now())
+            service.send(TOPIC, 0, range(10 * number + 3, 10 * number + 5), timestamp=clients.now())
         service.end(committed=number % 3 != 1)
 
 

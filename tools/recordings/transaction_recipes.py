@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +14,8 @@ from tools.broker import RunningCluster, cluster
 
 from . import RecordingError, broker_answers, clients
 from .clients import Service, order
-from .raw_client import RawCluster, RawProducer
+from .log_copies import copy_log_directory
+from .raw_client import RawCluster, RawProducer, expect
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -71,7 +70,7 @@ class TransactionScene:
 
     running: RunningCluster
     wire: RawCluster
-    now: int = field(default_factory=lambda: int(time.time() * 1000))
+    now: int = field(default_factory=clients.now)
     cases: list[RecipeCase] = field(default_factory=list)
     # Producers whose decided transactions never complete, although nothing of them is open.
     unfinished: set[int] = field(default_factory=set)
@@ -279,18 +278,9 @@ def make(recipe: TransactionRecipe, target: Path, *, cache: Path | None = None) 
         for node_id, log_dir in running.log_dirs.items():
             if not (log_dir / ".kafka_cleanshutdown").exists():
                 raise RecordingError(f"{recipe.name}: broker {node_id} was not shut down cleanly")
-            shutil.copytree(log_dir, target / f"broker-{node_id}")
-            trim_indexes(target / f"broker-{node_id}" / "__cluster_metadata-0")
+            copy_log_directory(log_dir, target / f"broker-{node_id}", metadata_index_bytes=0)
         scene.left_open.clear()
     return {"topics": dict(recipe.topics), "open": broker_answers.as_json(opened), **broker_answers.as_json(truth)}
-
-
-def trim_indexes(partition: Path) -> None:
-    """Cuts preallocated zeros off, as a clean stop does for every log but this one, which would be 20 MiB of them."""
-    for suffix, entry in ((".index", 8), (".timeindex", 12)):
-        for path in partition.glob(f"*{suffix}"):
-            used = len(path.read_bytes().rstrip(b"\0"))
-            os.truncate(path, -(-used // entry) * entry)
 
 
 def _finished(scene: TransactionScene, hours: float) -> None:
@@ -393,13 +383,3 @@ def _blocks(offsets: broker_answers.LeaderOffsets, start: int) -> bool:
 
 def some_orders(first: int, count: int) -> list[bytes]:
     return [order(number) for number in range(first, first + count)]
-
-
-def expect(code: int, wanted: int, what: str) -> None:
-    """Raises RecordingError where an error code differs from the expected one.
-
-    Args:
-        code, wanted: error codes. `what`: the request's name, for the text.
-    """
-    if code != wanted:
-        raise RecordingError(f"{what} answers error {code}, not {wanted}")

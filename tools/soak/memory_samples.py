@@ -10,13 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .soak_results import MemorySeries
+from .soak_results import FLAT_BYTES, FLAT_PART, MemorySeries
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 #: Of a run, the part after which what a process builds up when it starts is there.
 WARM_UP = 1 / 3
-#: More than that much above the beginning of that part, as the line through it goes, is growth.
-FLAT_PART, FLAT_BYTES = 0.03, 2 << 20
 _LEAST = 4
 
 #: Gives the ids of the processes that are counted as one.

@@ -14,7 +14,11 @@ from rich.markdown import Markdown
 
 from tools.pages import templates
 
-from .memory_samples import FLAT_BYTES, FLAT_PART
+#: Memory has grown that is more than this above its beginning, after the warm-up, along the line through its samples:
+#: this part of its mean, and at least so many bytes.
+FLAT_PART, FLAT_BYTES = 0.03, 2 << 20
+#: Of a run, whose medians the page has.
+_PARTS = 6
 
 
 class ComparedCounts(msgspec.Struct, frozen=True):
@@ -106,15 +110,11 @@ class SoakResults(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_TEMPLATE = "soak.md.jinja"
-_PARTS = 6
-
-
 def markdown(found: SoakResults) -> str:
     """The section."""
     environment = templates(Path(__file__).parent)
     environment.filters |= {"mib": _mib, "verdict": _verdict, "course": _course}
-    return environment.get_template(_TEMPLATE).render(
+    return environment.get_template("soak.md.jinja").render(
         found=found, every=f"{found.every_s:g}", part=f"{100 * FLAT_PART:g}", least=FLAT_BYTES >> 20
     )
 

@@ -102,7 +102,7 @@ def record(clients: Sequence[Client], folder: Path, cache: Path | None = None) -
 def _record(client: Client, running: RunningCluster, path: Path) -> None:
     commands = client.commands(running.bootstrap, client.name, _RECORDS)  # fetches what is not there yet
     if not client.creates:
-        create_topics(running.bootstrap, {client.name: 2}, replicas=1, config={})
+        create_topics(running.bootstrap, {client.name: 2})
     with recorded(path, _PORT):
         for command in commands:
             try:

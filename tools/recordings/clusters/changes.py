@@ -17,8 +17,7 @@ from tools.broker.java_process import BrokerNode
 from tools.polling import until
 from tools.recordings import RecordingError
 from tools.recordings.cluster_clients import set_broker_config
-from tools.recordings.raw_client import RawCluster
-from tools.recordings.transaction_recipes import expect
+from tools.recordings.raw_client import RawCluster, expect
 
 from .configurations import Configuration
 
@@ -41,8 +40,7 @@ def upgrade(configuration: Configuration, running: RunningCluster) -> None:
                 UpdateFeaturesRequest(feature_updates=(update,)), 1, UpdateFeaturesResponse
             )
         codes = {answer.error_code, *(result.error_code for result in answer.results)}
-        if codes != {0}:
-            raise RecordingError(f"{feature} cannot be raised to {level}: {answer}")
+        expect(codes, {0}, f"UpdateFeatures of {feature} to {level}")
 
 
 def begin_to_move(running: RunningCluster) -> None:

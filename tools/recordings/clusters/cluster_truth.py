@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from tools.broker import RunningCluster
 from tools.recordings import broker_answers, clients
-from tools.recordings.cluster_clients import read
+from tools.recordings.cluster_clients import read_offsets
 from tools.recordings.raw_client import RawCluster
 from tools.recordings.transaction_recipes import TransactionScene
 
@@ -39,7 +38,7 @@ def asked(configuration: Configuration, running: RunningCluster, scene: Transact
         "version": configuration.upgraded or configuration.version,
         "transaction_state_partitions": INTERNAL_PARTITIONS,
         "left_open": [_case(case, answers) for case in scene.cases],
-        "consumed": {level: consumed(running.bootstrap, places, level) for level in LEVELS},
+        "consumed": {level: read_offsets(running.bootstrap, places, f"truth-{level}", level) for level in LEVELS},
         "found_by_kafka": [] if configuration.zookeeper else found_by_kafka(running),
         **broker_answers.as_json(answers),
     }
@@ -75,14 +74,6 @@ def _case(case: Any, answers: broker_answers.Truth) -> dict[str, Any]:
         "verdict": case.verdict,
         "reason": case.reason,
     }
-
-
-def consumed(bootstrap: str, places: Sequence[tuple[str, int]], level: str) -> dict[str, list[int]]:
-    """The offsets of the records that a consumer (librdkafka) gets, by topic-partition."""
-    got: dict[str, list[int]] = {f"{topic}-{partition}": [] for topic, partition in places}
-    for message in read(bootstrap, places, f"truth-{level}", level):
-        got[f"{message.topic()}-{message.partition()}"].append(int(message.offset() or 0))
-    return got
 
 
 def found_by_kafka(running: RunningCluster) -> list[dict[str, Any]]:

@@ -9,12 +9,12 @@ from pathlib import Path
 from tools.broker import RunningCluster, cluster
 from tools.oracle import Oracle
 from tools.recordings import RecordingError
+from tools.recordings.log_copies import copy_all
 from tools.recordings.raw_client import RawCluster
 
 from .changes import arrive, begin_to_move, upgrade
 from .cluster_truth import as_text, asked
 from .configurations import NEWEST, Configuration
-from .copies import copy_all
 from .event_time import event_time
 from .workload import BROKERS, Traffic, Workload
 

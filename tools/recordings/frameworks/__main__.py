@@ -22,7 +22,7 @@ _HOUR_MS = 3_600_000
 
 
 def _mirror_maker(folder: Path, bootstrap: str, topic: str, records: int) -> None:
-    clients.create_topics(bootstrap, {topic: 2}, replicas=1, config={})
+    clients.create_topics(bootstrap, {topic: 2})
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "orders"})
     then = int(time.time() * 1000) - _HOUR_MS
     for number in range(records):
@@ -48,7 +48,7 @@ def _connect(folder: Path, bootstrap: str, topic: str, records: int) -> None:
     """From a file to a topic, and to another file."""
     lines, copied = folder.with_name("lines.txt"), folder.with_name("copied.txt")
     lines.write_text("".join(f"line {number}\n" for number in range(records)))
-    clients.create_topics(bootstrap, {topic: 2}, replicas=1, config={})
+    clients.create_topics(bootstrap, {topic: 2})
     kind = "org.apache.kafka.connect.file.FileStream"
     connectors = {
         "lines": {"connector.class": f"{kind}SourceConnector", "file": str(lines), "topic": topic},
