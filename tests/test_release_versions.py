@@ -11,7 +11,7 @@ from kafkawire import frames, lookup, versions
 from kafkawire.messages import REGISTRY
 from tests.cli.test_cli_schema_import import kafka_jar
 from tools.import_schemas import release_versions
-from tools.import_schemas.jars import load
+from tools.import_schemas.schema_jars import load
 
 TABLE = Path(__file__).parents[1] / "schemas" / "release_versions.json"
 

@@ -17,7 +17,7 @@ import kafkawire
 from kafkawire.codegen.generate import load
 from tests.cli.runner import Run
 from tools.import_schemas import __main__ as importer
-from tools.import_schemas import jars
+from tools.import_schemas import schema_jars
 
 pytestmark = pytest.mark.slow
 
@@ -54,10 +54,10 @@ def files(folder: Path) -> set[str]:
 def kafka_jar(artifact: str, release: str) -> Path:
     try:
         with redirect_stderr(StringIO()):  # what is fetched is not the command's own word
-            jars.fetch(importer.CACHE, [(artifact, release)])
-    except jars.JarError as error:
+            schema_jars.fetch(importer.CACHE, [(artifact, release)])
+    except schema_jars.JarError as error:
         pytest.skip(f"no jar: {error}")
-    return jars.find(importer.CACHE, artifact, release)
+    return schema_jars.find(importer.CACHE, artifact, release)
 
 
 def round_trips(package: Path) -> dict[tuple[str, int], str]:

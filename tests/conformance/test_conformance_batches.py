@@ -11,9 +11,10 @@ import pytest
 
 from kafkawire.records import CODECS, Record, batch, build
 from tests.records.test_records_cases import CASES, RECORDS
-from tools.conformance.batches import judging, sources
+from tools.conformance.batches import batch_judging, sources
 from tools.conformance.batches.__main__ import page, summary
-from tools.conformance.batches.run import Amounts, BatchOutcome, compare, mutated
+from tools.conformance.batches.batch_comparison import Amounts, BatchOutcome, compare, mutated
+from tools.conformance.batches.describing import read_one
 from tools.oracle import Oracle, OracleUnavailableError
 
 pytestmark = pytest.mark.slow
@@ -35,9 +36,9 @@ def test_a_share_of_all_comparisons(oracle: Oracle) -> None:
     outcome = compare(oracle, Amounts(rounds=1, mutants=3000), lambda _: None, recorded=False)
     assert outcome.failures == []
     # The mutants are of use: many are refused, and many are not.
-    assert outcome.kinds["mutated", judging.REFUSED] > 1000
-    assert outcome.kinds["mutated", judging.SAME] > 500
-    meant = [outcome.kinds["mutated", each.name] for each in judging.REFUSALS]
+    assert outcome.kinds["mutated", batch_judging.REFUSED] > 1000
+    assert outcome.kinds["mutated", batch_judging.SAME] > 500
+    meant = [outcome.kinds["mutated", each.name] for each in batch_judging.REFUSALS]
     assert 0 < sum(meant) < 100
     assert outcome.compared == sum(outcome.sound.values()) + 3000
 
@@ -58,14 +59,14 @@ def test_what_clients_and_brokers_wrote_is_read_alike(oracle: Oracle) -> None:
         seen[sources.kind_of(each.data)] += 1
         if seen[sources.kind_of(each.data)] <= 40:
             chosen.append(each.data)
-    verdicts = list(judging.judge(oracle, chosen))
+    verdicts = list(batch_judging.judge(oracle, chosen))
     assert [str(verdict) for verdict in verdicts if verdict.wrong] == []
-    assert {verdict.kind for verdict in verdicts} <= {judging.SAME, judging.WRAPPER_OFFSETS.name}
+    assert {verdict.kind for verdict in verdicts} <= {batch_judging.SAME, batch_judging.WRAPPER_OFFSETS.name}
 
 
 def test_batches_of_which_readers_disagreed_are_read_alike(oracle: Oracle) -> None:
-    kinds = {name: judging.REFUSED if RECORDS[name] is None else judging.SAME for name in CASES}
-    verdicts = judging.judge(oracle, CASES.values())
+    kinds = {name: batch_judging.REFUSED if RECORDS[name] is None else batch_judging.SAME for name in CASES}
+    verdicts = batch_judging.judge(oracle, CASES.values())
     assert {name: (verdict.kind, verdict.wrong) for name, verdict in zip(CASES, verdicts, strict=True)} == {
         name: (kind, None) for name, kind in kinds.items()
     }
@@ -77,25 +78,25 @@ WHOLE = build([Record(b"k", b"v"), Record(b"k2", None)], base_offset=5, codec="g
 
 
 def test_a_record_that_differs_is_found(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    [verdict] = judging.judge(oracle, [WHOLE])
-    assert (verdict.kind, verdict.wrong) == (judging.SAME, None)
-    read = judging.read_one(WHOLE)
+    [verdict] = batch_judging.judge(oracle, [WHOLE])
+    assert (verdict.kind, verdict.wrong) == (batch_judging.SAME, None)
+    read = read_one(WHOLE)
     assert isinstance(read, dict)
     read["records"][1]["timestamp"] += 1
-    monkeypatch.setattr(judging, "read_one", lambda _: read)
-    [verdict] = judging.judge(oracle, [WHOLE])
+    monkeypatch.setattr(batch_judging, "read_one", lambda *_, **__: read)
+    [verdict] = batch_judging.judge(oracle, [WHOLE])
     assert verdict.wrong is not None
     assert "records: ours" in verdict.wrong
 
 
 def test_a_batch_that_only_one_side_reads_is_found(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = WHOLE[:-3]
-    monkeypatch.setattr(judging, "read_one", lambda _: {"records": []})
-    [verdict] = judging.judge(oracle, [broken])
+    monkeypatch.setattr(batch_judging, "read_one", lambda *_, **__: {"records": []})
+    [verdict] = batch_judging.judge(oracle, [broken])
     assert verdict.wrong is not None
     assert "only Java refuses" in verdict.wrong
-    monkeypatch.setattr(judging, "read_one", lambda _: "no reason that is meant")
-    [verdict] = judging.judge(oracle, [WHOLE])
+    monkeypatch.setattr(batch_judging, "read_one", lambda *_, **__: "no reason that is meant")
+    [verdict] = batch_judging.judge(oracle, [WHOLE])
     assert verdict.wrong == "only we refuse: no reason that is meant"
 
 
@@ -107,7 +108,7 @@ def test_readers_of_ours_that_differ_are_found(oracle: Oracle, monkeypatch: pyte
         raise batch.CompressionError("once")
 
     monkeypatch.setattr(batch, "decompress", changed)
-    [verdict] = judging.judge(oracle, [WHOLE])
+    [verdict] = batch_judging.judge(oracle, [WHOLE])
     assert verdict.wrong is not None
     assert "the native reader has" in verdict.wrong
 
@@ -116,7 +117,7 @@ def test_a_sound_batch_that_both_refuse_is_a_failure(oracle: Oracle, monkeypatch
     monkeypatch.setattr(sources, "by_libraries", lambda: iter([sources.Sound("a library", WHOLE[:-1])]))
     monkeypatch.setattr(sources, "recorded_captures", lambda: iter(()))
     outcome = compare(oracle, Amounts(rounds=0, mutants=0), lambda _: None, recorded=False)
-    assert [failure.split(": ")[:2] for failure in outcome.failures] == [["as written", judging.REFUSED]]
+    assert [failure.split(": ")[:2] for failure in outcome.failures] == [["as written", batch_judging.REFUSED]]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -131,7 +132,9 @@ def test_equal_seeds_give_equal_mutants() -> None:
 def test_the_page_has_the_table_of_what_is_meant() -> None:
     outcome = BatchOutcome(
         Counter({("Kafka's Java", 2, "none"): 1200, ("Kafka's Java", 0, "gzip"): 3, ("recorded logs", 1, "lz4"): 7}),
-        Counter({("as written", judging.SAME): 1210, ("mutated", judging.REFUSED): 30_000, ("mutated", ""): 1}),
+        Counter(
+            {("as written", batch_judging.SAME): 1210, ("mutated", batch_judging.REFUSED): 30_000, ("mutated", ""): 1}
+        ),
         ["mutated: : offsets `differ`"],
     )
     shown = page(outcome)
@@ -139,6 +142,6 @@ def test_the_page_has_the_table_of_what_is_meant() -> None:
     assert "| mutated | refused by both | 30,000 |" in shown
     assert "**1 difference** that is not meant." in shown
     assert "- `mutated: : offsets 'differ'`" in shown
-    for meant in judging.MEANT:
+    for meant in batch_judging.MEANT:
         assert f"| {meant.name} | {meant.why} |" in shown
     assert summary(outcome) == "31,211 batches, of which 30,001 are mutated; 1 differences that are not meant."

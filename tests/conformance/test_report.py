@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from kafkawire import backend
-from tools.conformance.report import page, table
-from tools.conformance.run import Amounts, ReleaseOutcome
+from tools.conformance.conformance_page import page, table
+from tools.conformance.release_comparison import Amounts, ReleaseOutcome
 
 pytestmark = pytest.mark.slow
 

@@ -13,11 +13,14 @@ pytest.importorskip("cryptography")
 
 from tools.bench import command_gates
 from tools.bench.cases import Inputs
-from tools.bench.command_gates import Gate, connection, cores_gates, table, times
+from tools.bench.command_gates import connection, cores_gates, times
+from tools.bench.measurement import BenchError
+from tools.bench.page_sections import Gate, gates_table
 
 
 def test_gates_that_do_not_hold_are_marked() -> None:
-    lines = table([Gate("a", "1 MB", "under 2 MB", True), Gate("b", "3 MB", "under 2 MB", False)]).splitlines()
+    gates = [Gate("a", "1 MB", "under 2 MB", True), Gate("b", "3 MB", "under 2 MB", False)]
+    lines = gates_table(gates, "**not met**, see below").splitlines()
     assert lines[2:] == ["| a | 1 MB | under 2 MB | met |", "| b | 3 MB | under 2 MB | **not met**, see below |"]
 
 
@@ -43,5 +46,5 @@ def test_the_gain_of_cores_is_measured(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 def test_a_command_that_fails_has_no_times(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="no-such"):
+    with pytest.raises(BenchError, match="no-such"):
         times(["dump", str(tmp_path / "no-such")], 1)

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from tests import golden
 from tools.bench import __main__ as command
+from tools.bench.bench_report import absences, markdown, show
 from tools.bench.goals import GOALS, Goal, at_least, at_most, judge, least, mean, milliseconds, peak, quotient
-from tools.bench.report import absences, markdown, show
 from tools.bench.results import AbsentContestant, BenchRun, Machine, MemoryUse, Peak, Result, Timing
 from tools.pages import write_section
 

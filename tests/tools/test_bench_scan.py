@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("confluent_kafka")
 
+from tools.bench.measurement import BenchError
 from tools.bench.scan import BYTES, CONTESTANTS, OURS, PEER, TUNED, fill, markdown, measured
 from tools.broker import RunningCluster
 from tools.pages import sections
@@ -25,7 +26,7 @@ def test_all_contestants_read_all_rows(broker: RunningCluster) -> None:
 
 def test_a_contestant_that_reads_less_is_an_error(broker: RunningCluster) -> None:
     fill(broker.bootstrap, "bench-less", "none", 10)
-    with pytest.raises(RuntimeError, match="kafkawire read 10 of 11 rows"):
+    with pytest.raises(BenchError, match="kafkawire read 10 of 11 rows"):
         measured(OURS, broker.bootstrap, "bench-less", 11)
 
 

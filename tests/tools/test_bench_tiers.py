@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.bench.cases import Inputs
-from tools.bench.tiers import KEY, LOCAL, OBJECTS, TIER, tiers
+from tools.bench.tier_case import KEY, LOCAL, OBJECTS, TIER, tiers
 
 pytestmark = pytest.mark.slow
 

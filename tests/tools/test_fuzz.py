@@ -13,7 +13,7 @@ import pytest
 
 from tools.bench.machine_info import commit
 from tools.fuzz import __main__ as command
-from tools.fuzz import inputs, libfuzzer_runs, outcome_table, sanitizer, target
+from tools.fuzz import fuzz_outcomes, inputs, libfuzzer_runs, sanitizer, target
 from tools.fuzz.libfuzzer_runs import FuzzOutcome
 from tools.fuzz.target import FuzzTarget
 from tools.fuzz.targets import TARGETS, logs
@@ -119,10 +119,10 @@ def test_finding_is_saved_as_a_line_with_its_output(tmp_path: Path, capsys: pyte
 def test_outcomes_are_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- fuzz -->\nold\n<!-- /fuzz -->\nafter\n")
-    monkeypatch.setattr(outcome_table, "_PAGE", page)
+    monkeypatch.setattr(fuzz_outcomes, "_PAGE", page)
     for engine, seconds, features in (("installed", 60.0, 10), ("installed", 30.0, 7), ("address", 90.0, 12)):
-        outcome_table.add(FuzzOutcome("records", engine, seconds, 1000, features, 5, []), tmp_path)
-    outcome_table.write(tmp_path)
+        fuzz_outcomes.add(FuzzOutcome("records", engine, seconds, 1000, features, 5, []), tmp_path)
+    fuzz_outcomes.write(tmp_path)
     text = page.read_text()
     assert text.startswith("before\n<!-- fuzz -->\n| target |")
     assert text.endswith("<!-- /fuzz -->\nafter\n")

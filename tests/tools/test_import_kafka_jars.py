@@ -14,11 +14,11 @@ from kafkawire.codegen.model import MessageModel
 from kafkawire.codegen.resolve import resolve
 from kafkawire.codegen.versions import VersionRange
 from tools.import_schemas import __main__ as command
-from tools.import_schemas import about, jars
+from tools.import_schemas import about, schema_jars
 
 pytestmark = pytest.mark.slow
 
-CLIENTS = [jars.Artifact("kafka-clients", "rpc")]
+CLIENTS = [schema_jars.Artifact("kafka-clients", "rpc")]
 OLDER = ("2.4.1", "2.7.2", "3.4.1", "4.3.1")
 """Releases that, with 3.9.1, hold every earlier name."""
 
@@ -26,10 +26,12 @@ OLDER = ("2.4.1", "2.7.2", "3.4.1", "4.3.1")
 @pytest.fixture(scope="module")
 def kafka_jars() -> Path:
     """The folder with the jars of the imported and of the `OLDER` releases."""
-    jars_wanted = [(artifact.name, release) for release in jars.RELEASES for artifact in jars.wanted(release)]
+    jars_wanted = [
+        (artifact.name, release) for release in schema_jars.RELEASES for artifact in schema_jars.wanted(release)
+    ]
     try:
-        jars.fetch(command.CACHE, jars_wanted + [("kafka-clients", release) for release in OLDER])
-    except jars.JarError as error:
+        schema_jars.fetch(command.CACHE, jars_wanted + [("kafka-clients", release) for release in OLDER])
+    except schema_jars.JarError as error:
         pytest.skip(f"no jars: {error}")
     return command.CACHE
 
@@ -93,8 +95,8 @@ def test_earlier_names_equal_those_of_the_jars(kafka_jars: Path) -> None:
     new_name = {old: new for new, old_names in decisions.RENAMED_MESSAGES.items() for old in old_names}
     seen: set[tuple[str, str, str]] = set()
     for label in (*OLDER, "3.9.1"):
-        artifacts = CLIENTS if label in OLDER else jars.wanted(label)
-        (release,) = jars.load(kafka_jars, [(artifact.name, label) for artifact in artifacts])
+        artifacts = CLIENTS if label in OLDER else schema_jars.wanted(label)
+        (release,) = schema_jars.load(kafka_jars, [(artifact.name, label) for artifact in artifacts])
         for name, (_, old) in release.messages.items():
             new = ours[new_name.get(name, name)]
             if name in new_name:

@@ -8,7 +8,7 @@ import pytest
 from kafkawire.codegen.importing.catalogue import Catalogue, CatalogueMessage, LayoutConflict
 from kafkawire.codegen.tables import TABLES
 from tools.import_schemas import __main__ as command
-from tools.import_schemas import about, enums, jars
+from tools.import_schemas import about, enums, schema_jars
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,7 @@ def test_newest_name_of_a_number_wins() -> None:
 
 def test_committed_tables_equal_javas() -> None:
     try:
-        texts = enums.texts(jars.RELEASES)
+        texts = enums.texts(schema_jars.RELEASES)
     except enums.EnumsError as error:
         pytest.skip(str(error))
     assert list(texts) == [file for file, _, _ in TABLES.values()]
@@ -85,24 +85,24 @@ def jar(path: Path) -> None:
 
 
 def test_share_groups_have_a_jar_from_4_0_on() -> None:
-    assert len(jars.wanted("4.4.0")) == 7
-    assert "kafka-share-coordinator" not in [artifact.name for artifact in jars.wanted("3.9.1")]
+    assert len(schema_jars.wanted("4.4.0")) == 7
+    assert "kafka-share-coordinator" not in [artifact.name for artifact in schema_jars.wanted("3.9.1")]
 
 
 def test_maven_is_not_run_for_cached_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     jar(tmp_path / "1.0" / "kafka-clients-1.0.jar")
-    jars.fetch(tmp_path, [("kafka-clients", "1.0")])
-    with pytest.raises(jars.JarError, match="no mvn in PATH"):
-        jars.fetch(tmp_path, [("kafka-clients", "1.0"), ("kafka-clients", "2.0")])
+    schema_jars.fetch(tmp_path, [("kafka-clients", "1.0")])
+    with pytest.raises(schema_jars.JarError, match="no mvn in PATH"):
+        schema_jars.fetch(tmp_path, [("kafka-clients", "1.0"), ("kafka-clients", "2.0")])
 
 
 def test_mavens_error_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "mvn").write_text("#!/bin/sh\necho '[ERROR] no such artifact'\necho '[ERROR] more'\nexit 1\n")
     (tmp_path / "mvn").chmod(0o755)
-    with pytest.raises(jars.JarError, match=r"^Maven cannot fetch kafka-clients-9\.9: no such artifact$"):
-        jars.fetch(tmp_path, [("kafka-clients", "9.9")])
+    with pytest.raises(schema_jars.JarError, match=r"^Maven cannot fetch kafka-clients-9\.9: no such artifact$"):
+        schema_jars.fetch(tmp_path, [("kafka-clients", "9.9")])
 
 
 def test_missing_jars_are_a_one_line_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tools.mutation import outcome_table, rust
+from tools.mutation import mutation_table, rust
 from tools.mutation.__main__ import HERE, ROOT, changed, read, unexecuted
-from tools.mutation.outcome_table import MutationOutcome
+from tools.mutation.mutation_table import MutationOutcome
 from tools.mutation.sample import draw
 
 PACKAGES = sorted(HERE.glob("*.toml"))
@@ -97,8 +97,8 @@ def test_values_get_the_type_that_an_alias_stands_for(monkeypatch: pytest.Monkey
 def test_rows_of_a_run_replace_those_of_their_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- mutation -->\n| wire | old |\n| records | kept |\n<!-- /mutation -->\nafter\n")
-    monkeypatch.setattr(outcome_table, "PAGE", page)
-    monkeypatch.setattr(outcome_table, "commit", lambda: "abc")
+    monkeypatch.setattr(mutation_table, "PAGE", page)
+    monkeypatch.setattr(mutation_table, "commit", lambda: "abc")
     outcomes = {
         "wire": [
             MutationOutcome("kafkawire/wire/read.py", 5, 1, 0),
@@ -107,11 +107,11 @@ def test_rows_of_a_run_replace_those_of_their_packages(tmp_path: Path, monkeypat
         "offsets": [MutationOutcome("kafkawire/offsets/story.py", 4, 0, 0)],
         "logdir": [],
     }
-    outcome_table.write(outcomes, {"wire"}, 5, 7)
+    mutation_table.write(outcomes, {"wire"}, 5, 7)
     assert page.read_text().splitlines() == [
         "before",
         "<!-- mutation -->",
-        *outcome_table.HEAD,
+        *mutation_table.HEAD,
         "| offsets: `story` | 1 | 5, 7 | 4 | 4 | 0 | 0 | abc |",
         "| records | kept |",
         "| wire | 2 | 5, 7 | 8 | 5 | 1 | 2 | abc |",

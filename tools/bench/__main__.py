@@ -16,20 +16,20 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
+from tools.bench.bench_report import markdown, show
 from tools.bench.cases import CASES, Inputs, cases
 from tools.bench.dissectors import KEY as WIRESHARK
 from tools.bench.dissectors import dissectors
 from tools.bench.machine_info import machine
 from tools.bench.measurement import BenchError, measure
 from tools.bench.peak_memory import capture_peaks, peaks
-from tools.bench.report import markdown, show
 from tools.bench.results import BenchRun, Result
 from tools.bench.sample_data import ROOT
-from tools.bench.spark import KEYS as SPARK
-from tools.bench.spark import spark
+from tools.bench.spark_cases import KEYS as SPARK
+from tools.bench.spark_cases import spark
 from tools.bench.startup import startup
-from tools.bench.tiers import KEY as TIER
-from tools.bench.tiers import tiers
+from tools.bench.tier_case import KEY as TIER
+from tools.bench.tier_case import tiers
 from tools.bench.transactions import KEY as TRANSACTIONS
 from tools.bench.transactions import transactions
 from tools.pages import keep_sections

@@ -1,6 +1,6 @@
 """Gates of `capture` and `dump` that no other bench measures: TLS, cores, memory.
 
-    python -m tools.bench.command_gates                      # prints the table
+    python -m tools.bench.command_gates                      # prints the section
     python -m tools.bench.command_gates --old PATH --write   # beside another checkout, and into docs/performance.md
 
 TLS is decrypted at a steady rate: the difference of two lengths of one connection, by the difference of the processor
@@ -10,12 +10,12 @@ of the reading thread, plus half the time of the threads that it shares the work
 
 from __future__ import annotations
 
-import argparse
 import os
 import ssl
 import subprocess
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -27,11 +27,12 @@ from kafkawire.messages.produce_request import PartitionProduceData, TopicProduc
 from tests.capture.tls_traffic import CLIENT, SERVER, Endpoints
 from tests.capture.wiretap import Conversation, ethernet, pcap
 from tools.bench.cases import LARGE_CAPTURE, Inputs
+from tools.bench.commands import run
+from tools.bench.measurement import BenchError
+from tools.bench.page_sections import Gate, gates_table, integer, section_main
 from tools.bench.peak_memory import child_peak
 from tools.bench.sample_data import ROOT
-from tools.pages import write_section
 
-_PAGE = ROOT / "docs" / "performance.md"
 #: Exchanges of the two connections.
 _SHORT, _LONG = 2_000, 42_000
 _SEGMENT = 400 << 20
@@ -50,13 +51,6 @@ print(code, of(resource.RUSAGE_THREAD), of(resource.RUSAGE_SELF), file=sys.stder
 """
 
 
-class Gate(NamedTuple):
-    what: str
-    measured: str
-    goal: str
-    met: bool
-
-
 class Times(NamedTuple):
     """Seconds of processor time: of the thread that reads, and of all."""
 
@@ -65,17 +59,18 @@ class Times(NamedTuple):
 
 
 def times(words: list[str], rounds: int, checkout: Path = ROOT) -> Times:
-    """Of the fastest run of a command."""
+    """Of the fastest run of a command. Raises BenchError where it fails."""
     found = []
-    environment = {**os.environ, "PYTHONPATH": str(checkout)}
     for _ in range(rounds):
-        command = [sys.executable, "-c", _TIMED, *words]
-        done = subprocess.run(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, cwd=checkout, check=True
+        done = run(
+            [sys.executable, "-c", _TIMED, *words],
+            os.environ | {"PYTHONPATH": str(checkout)},
+            out=subprocess.DEVNULL,
+            folder=checkout,
         )
-        code, main, whole = done.stderr.split()[-3:]
+        code, main, whole = done.errors.split()[-3:]
         if int(code) not in (0, 4):
-            raise SystemExit(f"{' '.join(words)}: {done.stderr.decode()}")
+            raise BenchError(f"{' '.join(words)}: {done.errors}")
         found.append(Times(float(main), float(whole)))
     return min(found, key=lambda one: one.all)
 
@@ -146,45 +141,27 @@ def memory_gates(inputs: Inputs) -> Iterator[Gate]:
     path, _ = inputs.capture(LARGE_CAPTURE)
     try:
         for options, most in (
-            ((), _CAPTURE_GATE),
-            (("--body",), _CAPTURE_GATE),
-            (("--body", "parquet"), _PARQUET_GATE),
+            ("", _CAPTURE_GATE),
+            (" --body", _CAPTURE_GATE),
+            (" --body -o rows.parquet", _PARQUET_GATE),
         ):
             with tempfile.TemporaryDirectory() as folder:
-                given = [*options[:1], *(("-o", f"{folder}/rows.parquet") if len(options) > 1 else ())]
-                peak = child_peak([sys.executable, "-m", "kafkawire", "capture", str(path), *given], os.environ)
+                words = options.replace("rows", f"{folder}/rows").split()
+                peak = child_peak([sys.executable, "-m", "kafkawire", "capture", str(path), *words], os.environ)
             if peak is None:
-                raise SystemExit("capture: no success")
-            shown = " ".join(["capture", *options[:1], *(("-o rows.parquet",) if len(options) > 1 else ())])
-            what = f"most memory of `{shown}` of 2 GB, 20,000 connections open"
+                raise BenchError("capture: no success")
+            what = f"most memory of `capture{options}` of 2 GB, 20,000 connections open"
             yield Gate(what, f"{peak / 1e6:.0f} MB", f"under {most} MB", peak / 1e6 < most)
     finally:
         path.unlink()
 
 
-def table(gates: list[Gate]) -> str:
-    lines = ["| | measured | goal | |", "|---|---:|---:|---|"]
-    lines += [
-        f"| {gate.what} | {gate.measured} | {gate.goal} | {'met' if gate.met else '**not met**, see below'} |"
-        for gate in gates
-    ]
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tools.bench.command_gates", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--old", type=Path, help="another checkout with its engine, for the rate of TLS before")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each command (default %(default)s)")
-    parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
-    arguments = parser.parse_args()
+def section(arguments: Namespace) -> str:
     inputs = Inputs()
     with tempfile.TemporaryDirectory() as folder:
         gates = [tls_gate(Path(folder), arguments.rounds, arguments.old)]
     gates += [*cores_gates(inputs, arguments.rounds), *memory_gates(inputs)]
-    text = table(gates)
-    print(text)
-    if arguments.write:
-        write_section(_PAGE, "command-gates", f"{_HEAD}\n\n{text}\n\n{_NOTES}")
+    return f"{_HEAD}\n\n{gates_table(gates, '**not met**, see below')}\n\n{_NOTES}"
 
 
 _HEAD = """## TLS, cores and memory
@@ -204,4 +181,6 @@ _NOTES = """What is not met, by profile:
 
 
 if __name__ == "__main__":
-    main()
+    old = {"type": Path, "help": "another checkout with its engine, for the rate of TLS before"}
+    options = {"--old": old, "--rounds": integer(3, "runs of each command")}
+    sys.exit(section_main("command-gates", __doc__, section, options))

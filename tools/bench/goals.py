@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from tools.bench import dissectors, spark, transactions
+from tools.bench import dissectors, spark_cases, transactions
 from tools.bench.results import BenchRun, Result
 
 #: (contestants that were divided, quotient) of each case; a goal judges all of them or their mean.
@@ -307,34 +307,34 @@ GOALS = (
     ),
     Goal(
         "from_kafka_message, TransactionLogValue: at least 6× a Python UDF",
-        quotient(spark.MESSAGES, spark.FUNCTION, spark.UDF),
+        quotient(spark_cases.MESSAGES, spark_cases.FUNCTION, spark_cases.UDF),
         at_least(6),
     ),
     *(
         Goal(f"{name}: at least {limit}k {what} a second and core", rate(key, name), at_least(limit), "{:,.0f}k", why)
         for key, name, limit, what, why in (
-            (spark.MESSAGES, spark.FUNCTION, 400, "values", None),
-            (spark.MESSAGES, spark.TABLE, 600, "values", _TABLE_VALUES),
-            (spark.HEADERS, spark.SOURCE, 250, "batches", None),
+            (spark_cases.MESSAGES, spark_cases.FUNCTION, 400, "values", None),
+            (spark_cases.MESSAGES, spark_cases.TABLE, 600, "values", _TABLE_VALUES),
+            (spark_cases.HEADERS, spark_cases.SOURCE, 250, "batches", None),
         )
     ),
     *(
         Goal(
             f"records counted on Spark, {ours}: at most 3× Parquet's time",
-            quotient(spark.COUNT, spark.PARQUET, ours),
+            quotient(spark_cases.COUNT, spark_cases.PARQUET, ours),
             at_most(3),
         )
-        for ours in (spark.BY_HEADERS, spark.ONE_COLUMN)
+        for ours in (spark_cases.BY_HEADERS, spark_cases.ONE_COLUMN)
     ),
     Goal(
         "audit on Spark: at least half of the SQL prototype's 443k batches a second on two cores",
-        rate(spark.AUDIT, spark.SPARK),
+        rate(spark_cases.AUDIT, spark_cases.SPARK),
         at_least(221),
         "{:,.0f}k",
     ),
     Goal(
         "audit on Spark: from one core to two at least 1.4×",
-        quotient(spark.AUDIT, spark.SPARK, spark.SPARK_ONE),
+        quotient(spark_cases.AUDIT, spark_cases.SPARK, spark_cases.SPARK_ONE),
         at_least(1.4),
         why=_SPARK_CORES,
     ),

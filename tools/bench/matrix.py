@@ -1,6 +1,6 @@
 """The processor time of every shape of output of `capture` and `dump`, beside jsonl of the same rows.
 
-    python -m tools.bench.matrix            # prints the table
+    python -m tools.bench.matrix            # prints the section
     python -m tools.bench.matrix --write    # and writes it into docs/performance.md
 
 A cell is a command, run as a user runs it: start included, output into a file. Its figure is the processor time of the
@@ -9,21 +9,17 @@ fastest of some runs, divided by that of the cell that it is compared with. A ga
 
 from __future__ import annotations
 
-import argparse
-import os
-import resource
-import subprocess
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from tools.bench.cases import Inputs
-from tools.bench.sample_data import ROOT
-from tools.pages import write_section
+from tools.bench.commands import least_processor_time, users_environment
+from tools.bench.page_sections import integer, section_main
 
-_PAGE = ROOT / "docs" / "performance.md"
 _CAPTURE_BYTES, _LOG_BYTES = 41 << 20, 100 << 20
 _FORMATS = ("jsonl", "json", "csv", "table", "parquet")
 #: Factors that a format may take of jsonl, a selection of none, and counts of headers.
@@ -82,23 +78,13 @@ def shapes(inputs: Inputs) -> Iterator[Shape]:
 
 def seconds(words: tuple[str, ...], form: str, rounds: int, bytecode: Path) -> float:
     """Processor time of a command, the least of some runs. `bytecode`: a folder for compiled modules."""
-    least = float("inf")
     # Modules are compiled already, as those of an installed package: by the first run of each command.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = str(bytecode)
+    environment = users_environment(PYTHONPYCACHEPREFIX=str(bytecode))
     with tempfile.TemporaryDirectory() as folder:
         given = ("--format", form) if form else ()
         output = ("-o", f"{folder}/rows.parquet") if form == "parquet" else ()
-        for _ in range(rounds):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            with open(f"{folder}/out", "wb") as out:
-                command = [sys.executable, "-m", "kafkawire", *words, *given, *output]
-                done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, env=environment, check=False)
-            if done.returncode not in (0, 4):
-                raise SystemExit(f"{' '.join(command)}: {done.stderr.decode()}")
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            least = min(least, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return least
+        command = [sys.executable, "-m", "kafkawire", *words, *given, *output]
+        return least_processor_time(command, environment, rounds, (0, 4))
 
 
 def measured(inputs: Inputs, rounds: int) -> Iterator[tuple[Shape, float, dict[str, float]]]:
@@ -134,15 +120,8 @@ def _cell(shape: Shape, form: str, found: dict[str, float], against: float) -> s
     return f"{factor:.2f}" if factor <= gate + _NOISE else f"**{factor:.2f}**"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tools.bench.matrix", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each cell (default %(default)s)")
-    parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
-    arguments = parser.parse_args()
-    text = table(list(measured(Inputs(), arguments.rounds)))
-    print(text)
-    if arguments.write:
-        write_section(_PAGE, "matrix", f"{_HEAD}\n\n{text}\n\n{_NOTES}")
+def section(arguments: Namespace) -> str:
+    return f"{_HEAD}\n\n{table(list(measured(Inputs(), arguments.rounds)))}\n\n{_NOTES}"
 
 
 _HEAD = """## Shapes of output
@@ -168,4 +147,4 @@ What is above its gate, by profile (cProfile and `perf stat -e task-clock`, the 
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(section_main("matrix", __doc__, section, {"--rounds": integer(3, "runs of each cell")}))

@@ -11,7 +11,6 @@ Three measurements on loopback, the proxy in a process of its own:
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import resource
@@ -21,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,10 +31,9 @@ from kafkawire import frames
 from kafkawire.messages import ApiVersionsRequest, HeartbeatRequest
 from kafkawire.proxy import Proxy
 from tools.bench.machine_info import machine
+from tools.bench.page_sections import Gate, gates_table, integer, section_main
 from tools.bench.sample_data import ROOT
-from tools.pages import write_section
 
-PAGE = ROOT / "docs" / "performance.md"
 GOAL_MB_S, GOAL_MS, GOAL_MB, GOAL_CONNECTIONS = 200, 0.3, 300, 10_000
 _RESPONSE = 1 << 20
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -198,29 +197,22 @@ def measured(mb: int, rounds: int, connections: int) -> Measured:
 def markdown(found: Measured, about: list[str]) -> str:
     """The section of the page."""
     each = found.idle_mb * 1024 / found.connections
-    rows = [
-        (
-            "a second of CPU passes",
-            f"{found.mb_s:,.0f} MB",
-            f"at least {GOAL_MB_S} MB",
-            found.mb_s >= GOAL_MB_S,
-        ),
-        (
+    gates = [
+        Gate("a second of CPU passes", f"{found.mb_s:,.0f} MB", f"at least {GOAL_MB_S} MB", found.mb_s >= GOAL_MB_S),
+        Gate(
             f"added to a round trip of {found.direct_us:.0f} µs, median",
             f"{found.added_us / 1000:.2f} ms",
             f"under {GOAL_MS} ms",
             found.added_us < GOAL_MS * 1000,
         ),
-        (
+        Gate(
             f"{found.connections:,} idle connections, resident memory",
             f"{found.idle_mb:,.0f} MB ({each:.0f} KB each)",
             f"{GOAL_CONNECTIONS:,} in {GOAL_MB} MB",
             found.idle_mb / found.connections <= GOAL_MB / GOAL_CONNECTIONS,
         ),
     ]
-    lines = ["## A connection through the proxy", "", *about, "", "| | measured | goal | |", "|---|---:|---:|---|"]
-    lines += [f"| {what} | {value} | {goal} | {'met' if met else '**not met**'} |" for what, value, goal, met in rows]
-    return "\n".join(lines) + "\n"
+    return "\n".join(["## A connection through the proxy", "", *about, "", gates_table(gates)]) + "\n"
 
 
 async def _run(broker: str) -> None:
@@ -231,17 +223,7 @@ async def _run(broker: str) -> None:
         await asyncio.Event().wait()
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="what a connection through kafkawire.proxy costs")
-    parser.add_argument("--run", help=argparse.SUPPRESS)
-    parser.add_argument("--mb", type=int, default=4000, help="that pass; default 4000")
-    parser.add_argument("--rounds", type=int, default=5000, help="round trips; default 5000")
-    parser.add_argument("--connections", type=int, default=GOAL_CONNECTIONS, help="idle; default 10000")
-    parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
-    options = parser.parse_args(arguments)
-    if options.run:
-        asyncio.run(_run(options.run))
-        return
+def section(options: Namespace) -> str:
     command, load, begun = "python -m tools.bench.proxy --write", os.getloadavg()[0], time.monotonic()
     found = measured(options.mb, options.rounds, options.connections)
     where = machine(command, load, (time.monotonic() - begun) / 60)
@@ -250,11 +232,16 @@ def main(arguments: list[str] | None = None) -> None:
         "Loopback, the proxy in a process of its own; frames that nothing asks for pass undecoded. Each connection has",
         "two sockets in the proxy; how many there can be is the limit of files of the process.",
     ]
-    text = markdown(found, about)
-    if options.write:
-        write_section(PAGE, "proxy", text)
-    print(text)
+    return markdown(found, about)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--run"]:
+        asyncio.run(_run(sys.argv[2]))
+    else:
+        options = {
+            "--mb": integer(4000, "megabytes that pass"),
+            "--rounds": integer(5000, "round trips"),
+            "--connections": integer(GOAL_CONNECTIONS, "idle connections"),
+        }
+        sys.exit(section_main("proxy", __doc__, section, options))

@@ -9,7 +9,6 @@ section of docs/performance.md.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shlex
@@ -17,7 +16,9 @@ import socket
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from statistics import median
 from typing import Any
 
@@ -26,11 +27,11 @@ from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.fetch_batches import LAST_BY_NAME, fetch_request, part_in
 from kafkawire.messages import FetchRequest
 from tools.bench.machine_info import machine
+from tools.bench.measurement import BenchError
+from tools.bench.page_sections import integer, section_main
 from tools.bench.sample_data import ROOT
 from tools.broker import cluster
-from tools.pages import write_section
 
-PAGE = ROOT / "docs" / "performance.md"
 CODECS = ("none", "lz4")
 OURS, WITH_STATES, PEER, BYTES = "kafkawire", "kafkawire, all columns", "confluent-kafka", "the bytes alone"
 TUNED = "confluent-kafka, tuned"
@@ -121,15 +122,15 @@ def measured(name: str, servers: str, topic: str, rows: int) -> tuple[float, flo
     """Seconds by the clock, and of CPU, of a contestant in a process of its own.
 
     Raises:
-        RuntimeError: it failed, or did not read all rows.
+        BenchError: it failed, or did not read all rows.
     """
     command = [sys.executable, "-m", "tools.bench.scan", "--run", name, servers, topic, str(rows)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=600, check=False)
     if done.returncode:
-        raise RuntimeError(f"{name}: {done.stderr.strip()[-500:]}")
+        raise BenchError(f"{name}: {done.stderr.strip()[-500:]}")
     found = json.loads(done.stdout.splitlines()[-1])
     if found["rows"] != rows:
-        raise RuntimeError(f"{name} read {found['rows']} of {rows} rows")
+        raise BenchError(f"{name} read {found['rows']} of {rows} rows")
     return found["seconds"], found["cpu"]
 
 
@@ -211,17 +212,7 @@ def markdown(results: list[tuple[str, int, dict[str, tuple[float, float]]]], row
     return "\n".join(lines)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.bench.scan", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--rows", type=int, default=2_000_000, help="of each topic (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each contestant (default %(default)s)")
-    parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
-    parser.add_argument("--run", nargs=4, metavar=("NAME", "SERVERS", "TOPIC", "ROWS"), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.run:
-        name, servers, topic, rows = given.run
-        _run(name, servers, topic, int(rows))
-        return 0
+def section(given: Namespace) -> str:
     load, begun = os.getloadavg()[0], time.monotonic()
     results = list(compared(given.rows, given.rounds))
     command = f"python -m tools.bench.scan {shlex.join(sys.argv[1:])}".strip()
@@ -236,21 +227,16 @@ def main() -> int:
         "",
         f"- {where.date}; {where.processor}, {where.cores} cores; load average {where.load[0]:.1f} before, "
         f"{where.load[1]:.1f} after",
-        f"- kafkawire: {where.versions['kafkawire']}; confluent-kafka {_version('confluent-kafka')}; "
-        f"pyarrow {_version('pyarrow')}",
+        f"- kafkawire: {where.versions['kafkawire']}; confluent-kafka {version('confluent-kafka')}; "
+        f"pyarrow {version('pyarrow')}",
     ]  # fmt: skip
-    text = markdown(results, given.rows, about)
-    print(text)
-    if given.write:
-        write_section(PAGE, "scan", text)
-    return 0
-
-
-def _version(package: str) -> str:
-    from importlib.metadata import version
-
-    return version(package)
+    return markdown(results, given.rows, about)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1:2] == ["--run"]:
+        name, servers, topic, rows = sys.argv[2:]
+        _run(name, servers, topic, int(rows))
+    else:
+        options = {"--rows": integer(2_000_000, "of each topic"), "--rounds": integer(5, "turns of each contestant")}
+        sys.exit(section_main("scan", __doc__, section, options))

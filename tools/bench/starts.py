@@ -1,6 +1,6 @@
 """The processor time that each command takes on the smallest input, beside that of `--version`.
 
-    python -m tools.bench.starts            # prints the table
+    python -m tools.bench.starts            # prints the section
     python -m tools.bench.starts --write    # and writes it into docs/performance.md
 
 A capture without packets, a partition without records, the smallest message, and a mock broker without topics.
@@ -8,21 +8,18 @@ A capture without packets, a partition without records, the smallest message, an
 
 from __future__ import annotations
 
-import argparse
-import os
-import resource
 import shutil
-import subprocess
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
 from kafkawire.testing import MockBroker
+from tools.bench.commands import run, users_environment
+from tools.bench.page_sections import integer, section_main
 from tools.bench.sample_data import ROOT
-from tools.pages import write_section
 
-_PAGE = ROOT / "docs" / "performance.md"
 #: What each command may take of `--version`, and by how much runs differ.
 _GATE, _NOISE = 1.3, 0.05
 #: A pcap file of Ethernet without a packet.
@@ -67,27 +64,20 @@ def commands(folder: Path, broker: str) -> Iterator[tuple[str, ...]]:
     yield ("conformance", "--help")
 
 
-def seconds(words: tuple[str, ...], environment: dict[str, str]) -> float:
-    """Processor time of one run of a command; `SystemExit` where it gives no answer."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "kafkawire", *words]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
-    if done.returncode not in _ANSWERS:
-        raise SystemExit(f"{' '.join(command)}: {done.stderr.decode()}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def measured(folder: Path, rounds: int) -> dict[tuple[str, ...], float]:
-    """Of each command the least of some runs; the commands take turns."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    """Seconds of processor time of each command, the least of some runs; the commands take turns.
+
+    Raises:
+        CommandError: a command gives no answer.
+    """
     # Modules are compiled already, as those of an installed package: by the first run of each command.
-    environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+    environment = users_environment(PYTHONPYCACHEPREFIX=str(folder / "bytecode"))
     with MockBroker({"orders": 1}) as broker:
         found = dict.fromkeys(commands(folder, broker.address), float("inf"))
         for _ in range(rounds + 1):
             for words in found:
-                found[words] = min(found[words], seconds(words, environment))
+                done = run([sys.executable, "-m", "kafkawire", *words], environment, codes=_ANSWERS)
+                found[words] = min(found[words], done.processor)
     return found
 
 
@@ -106,17 +96,10 @@ def table(found: dict[tuple[str, ...], float], folder: Path) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tools.bench.starts", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--rounds", type=int, default=7, help="runs of each command (default %(default)s)")
-    parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
-    arguments = parser.parse_args()
+def section(arguments: Namespace) -> str:
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        text = table(measured(folder, arguments.rounds), folder)
-    print(text)
-    if arguments.write:
-        write_section(_PAGE, "starts", f"{_HEAD}\n\n{text}\n\n{_NOTES}")
+        text = table(measured(Path(name), arguments.rounds), Path(name))
+    return f"{_HEAD}\n\n{text}\n\n{_NOTES}"
 
 
 _HEAD = f"""## Start of each command
@@ -131,4 +114,4 @@ imports rich, 14 ms."""
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(section_main("starts", __doc__, section, {"--rounds": integer(7, "runs of each command")}))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
+from functools import partial
 
-from tools.bench.results import AbsentContestant, Result, Timing
-from tools.bench.sample_data import ROOT
+from tools.bench.commands import CommandError, run, users_environment
+from tools.bench.job import AbsentError
+from tools.bench.results import Result
+from tools.bench.turns import Cost, in_turn, timings
 
 #: Runs what is imported everywhere, then a library's import, then its first use; prints the CPU time of the last two.
 _SCRIPT = """
@@ -64,39 +64,25 @@ assert bytes(m.encode(version=0)) == data""",
 )
 
 
-def _once(library: Library) -> tuple[float, float] | str:
-    """CPU seconds of the import and of the first use, or the reason why there are none."""
+def _once(library: Library) -> tuple[Cost, Cost]:
+    """The import, and the first use. AbsentError: the library is not there, or does not work."""
     script = _SCRIPT.format(data=_DATA, library=library.library, use=library.use)
-    # Compiled modules are kept, as on a user's disk, whatever this environment has set.
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment = users_environment(PYTHONHASHSEED="0")
     environment.pop("KAFKAWIRE_BACKEND", None)
     if library.engine:
         environment["KAFKAWIRE_BACKEND"] = library.engine
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=ROOT, check=False
-    )
-    if done.returncode:
-        return (done.stderr.strip().splitlines() or ["no error text"])[-1]
-    first, second = map(int, done.stdout.split())
-    return first / 1e9, second / 1e9
+    try:
+        done = run([sys.executable, "-c", script], environment)
+    except CommandError as error:
+        raise AbsentError(str(error)) from error
+    first, second = (int(number) / 1e9 for number in done.printed.split())
+    return Cost(first, first), Cost(second, second)
 
 
 def startup(rounds: int) -> Iterator[Result]:
     """Two cases: the import alone, and the first use of one message after it."""
-    absent = []
-    present: list[tuple[Library, list[tuple[float, float]]]] = []
-    for library in LIBRARIES:
-        found = _once(library)  # fills the caches of compiled code and of the disk, too
-        if isinstance(found, str):
-            absent.append(AbsentContestant(contestant=library.name, why=found))
-        else:
-            present.append((library, []))
-    for _ in range(rounds):
-        for library, times in present:
-            found = _once(library)
-            if not isinstance(found, str):
-                times.append(found)
+    found, absent = in_turn({library.name: partial(_once, library) for library in LIBRARIES}, rounds)
+    ours = [library.name for library in LIBRARIES if library.engine]
     for place, (key, title) in enumerate((("import", "import"), ("first", "first use of one message"))):
         yield Result(
             key=f"startup/{key}",
@@ -105,14 +91,6 @@ def startup(rounds: int) -> Iterator[Result]:
             unit="start",
             items=1,
             size=0,
-            timings=tuple(
-                Timing(
-                    contestant=library.name,
-                    ours=bool(library.engine),
-                    seconds=tuple(time[place] for time in times),
-                    process=median(time[place] for time in times),
-                )
-                for library, times in present
-            ),
-            absent=tuple(absent),
+            timings=timings({name: [costs[place] for costs in each] for name, each in found.items()}, ours),
+            absent=absent,
         )

@@ -10,24 +10,21 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import os
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from statistics import median
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
 from kafkawire.client import Admin, ClientError, TopicPartition
 from kafkawire.messages import CreateTopicsRequest
 from kafkawire.messages.create_topics_request import CreatableTopic
-from tools.bench.job import AbsentError
+from tools.bench.commands import CommandError, run, users_environment
 from tools.bench.measurement import BenchError
-from tools.bench.results import AbsentContestant, Result, Timing
-from tools.bench.sample_data import ROOT
+from tools.bench.results import AbsentContestant, Result
+from tools.bench.turns import Cost, all_absent, in_turn, timings
 from tools.broker import RunningCluster, cluster
 from tools.broker.errors import BrokerUnavailableError
 from tools.broker.kafka_tools import FAST_START, RUN_CLASS, tool_command
@@ -49,42 +46,24 @@ _ROUNDS = 15
 Hanging = list[tuple[int, int, int]]
 
 
-@dataclass
-class _Contestant:
+class _Contestant(NamedTuple):
     """`found` takes what the command prints to what hangs; None where it looks for nothing."""
 
     command: list[str]
-    statuses: tuple[int, ...]
+    code: int
     found: Callable[[str], Hanging] | None
-    environment: dict[str, str] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
+    environment: Mapping[str, str] = {}
 
-    def run(self) -> str:
-        """Runs it once; what it printed. Raises RuntimeError where it fails."""
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-            begun = time.monotonic()
-            child = subprocess.Popen(
-                self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=errors,
-                env={**_environment(), **self.environment},
-                cwd=ROOT,
-            )
-            _, status, usage = os.wait4(child.pid, 0)
-            seconds = time.monotonic() - begun
-            child.returncode = os.waitstatus_to_exitcode(status)
-            errors.seek(0)
-            output = errors.read().decode("utf-8", "replace").strip()
-            if "native engine is not installed" in output:
-                raise AbsentError(output)
-            if child.returncode not in self.statuses:
-                raise RuntimeError(f"it ended with {child.returncode}: {output[-300:]}")
-            self.seconds.append(seconds)
-            self.cpu.append(usage.ru_utime + usage.ru_stime)
-            out.seek(0)
-            return out.read().decode()
+
+def _once(name: str, contestant: _Contestant, hanging: Hanging) -> Cost:
+    """Runs a contestant. Raises BenchError where it fails, or finds something else."""
+    try:
+        done = run(contestant.command, users_environment(**contestant.environment), codes=(contestant.code,))
+    except CommandError as error:
+        raise BenchError(f"{KEY}: {name}: {error.whole[-300:]}") from error
+    if contestant.found is not None and (found := contestant.found(done.printed.decode())) != hanging:
+        raise BenchError(f"{KEY}: {name} found {found}, and not {hanging}")
+    return Cost(done.seconds, done.processor)
 
 
 def transactions(rounds: int) -> Iterator[Result]:
@@ -94,8 +73,7 @@ def transactions(rounds: int) -> Iterator[Result]:
         with cluster(BROKERS, config={"transaction.partition.verification.enable": False}) as running:
             yield find_hanging(running, PARTITIONS, min(rounds, _ROUNDS))
     except BrokerUnavailableError as error:
-        absent = tuple(AbsentContestant(contestant=name, why=str(error)) for name in (*OURS, STOCK, FAST, JVM))
-        yield _result(PARTITIONS, BROKERS, {}, absent)
+        yield _result(PARTITIONS, BROKERS, {}, all_absent((*OURS, STOCK, FAST, JVM), error))
 
 
 def find_hanging(running: RunningCluster, partitions: int, rounds: int) -> Result:
@@ -108,41 +86,17 @@ def find_hanging(running: RunningCluster, partitions: int, rounds: int) -> Resul
     hanging = _create_transactions(running, partitions)
     arguments = ("--bootstrap-server", running.bootstrap, "find-hanging", "--topic", _TOPIC)
     ours = [sys.executable, "-c", _SCRIPT, "txn", arguments[2], *arguments[:2], *arguments[3:]]
-    present = {
-        name: _Contestant(
-            [*ours, "--confirm-after", "0", "--format", "json"],
-            statuses=(3,),
-            found=_ours,
-            environment={"KAFKAWIRE_BACKEND": name.split()[1]},
-        )
-        for name in OURS
-    }
+    ours += ["--confirm-after", "0", "--format", "json"]
+    contestants = {name: _Contestant(ours, 3, _ours, {"KAFKAWIRE_BACKEND": name.split()[1]}) for name in OURS}
     for name, flags in ((STOCK, RUN_CLASS), (FAST, FAST_START)):
-        command = tool_command("TransactionsCommand", *arguments, flags=flags)
-        present[name] = _Contestant(command, statuses=(0,), found=_stock)
-    start = tool_command("TransactionsCommand", "--version", flags=RUN_CLASS)
-    present[JVM] = _Contestant(start, statuses=(0,), found=None)
-    absent = []
-    for turn in range(rounds + 1):  # the first fills caches, and is compared
-        for name, one in list(present.items()):
-            try:
-                printed = one.run()
-            except AbsentError as error:
-                absent.append(AbsentContestant(contestant=name, why=str(error)))
-                del present[name]
-                continue
-            except RuntimeError as error:
-                raise BenchError(f"{KEY}: {name}: {error}") from error
-            if one.found is not None and one.found(printed) != hanging:
-                raise BenchError(f"{KEY}: {name} found {one.found(printed)}, and not {hanging}")
-            if not turn:
-                one.seconds.clear()
-                one.cpu.clear()
-    return _result(partitions, len(running.nodes), present, tuple(absent))
+        contestants[name] = _Contestant(tool_command("TransactionsCommand", *arguments, flags=flags), 0, _stock)
+    contestants[JVM] = _Contestant(tool_command("TransactionsCommand", "--version", flags=RUN_CLASS), 0, None)
+    runs = {name: partial(_once, name, contestant, hanging) for name, contestant in contestants.items()}
+    return _result(partitions, len(running.nodes), *in_turn(runs, rounds))
 
 
 def _result(
-    partitions: int, brokers: int, present: dict[str, _Contestant], absent: tuple[AbsentContestant, ...]
+    partitions: int, brokers: int, costs: Mapping[str, Sequence[Cost]], absent: tuple[AbsentContestant, ...]
 ) -> Result:
     return Result(
         key=KEY,
@@ -151,18 +105,9 @@ def _result(
         unit="partition",
         items=partitions,
         size=0,
-        timings=tuple(
-            Timing(contestant=name, ours=name in OURS, seconds=tuple(one.seconds), process=median(one.cpu))
-            for name, one in present.items()
-        ),
+        timings=timings(costs, OURS),
         absent=absent,
     )
-
-
-def _environment() -> dict[str, str]:
-    """As users have it: compiled modules are kept, and what is printed is buffered."""
-    set_here = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
-    return {name: value for name, value in os.environ.items() if name not in set_here}
 
 
 def _create_transactions(running: RunningCluster, partitions: int) -> Hanging:

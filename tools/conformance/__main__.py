@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from tools.conformance.report import page, table
-from tools.conformance.run import RELEASES, Amounts, ReleaseOutcome, compare
+from tools.conformance.conformance_page import page, table
+from tools.conformance.release_comparison import RELEASES, Amounts, ReleaseOutcome, compare
 from tools.oracle import OracleUnavailableError
 from tools.pages import keep_sections
 

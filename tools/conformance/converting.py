@@ -17,6 +17,7 @@ from tools.conformance.comparing import difference
 from tools.conformance.json_form import as_kafka, first_difference
 from tools.conformance.making import make
 from tools.conformance.pairing import Pair
+from tools.conformance.verdict import Verdict
 from tools.oracle import Oracle
 
 #: The one difference that is meant: what cannot be read back, or written as bytes, we do not write as JSON either.
@@ -29,18 +30,6 @@ class Conversion(NamedTuple):
     pair: Pair
     to: Pair
     data: bytes
-
-
-class Differs(NamedTuple):
-    """A conversion with another result in Java."""
-
-    name: str
-    versions: str
-    what: str
-    data: bytes
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.versions}: {self.what} [{self.data.hex():.300}]"
 
 
 def conversions(pairs: list[Pair], seed: int) -> Iterator[Conversion]:
@@ -66,19 +55,10 @@ def _without_tags(value: Any) -> Any:
     return type(value)(**values)
 
 
-def convert_both(oracle: Oracle, work: list[Conversion]) -> Iterator[Differs | None]:
-    """Converts the same bytes on both sides; None where both refuse, or write the same bytes and JSON."""
-    questions = (
-        {
-            "op": "read",
-            "name": item.pair.name,
-            "version": item.pair.version,
-            "to": item.to.version,
-            "bytes": item.data.hex(),
-        }
-        for item in work
-    )
-    for item, answer in zip(work, oracle.ask(questions), strict=True):
+def convert_both(oracle: Oracle, work: list[Conversion]) -> Iterator[Verdict]:
+    """Converts the same bytes on both sides: both refuse, or write the same bytes and JSON."""
+    answers = oracle.ask(item.pair.question("read", item.data, to=item.to.version) for item in work)
+    for item, answer in zip(work, answers, strict=True):
         value = item.pair.ours.decode(item.data, item.pair.our_version)
         version = item.to.our_version
         try:
@@ -101,21 +81,16 @@ def convert_both(oracle: Oracle, work: list[Conversion]) -> Iterator[Differs | N
                     what = f"only Java refuses JSON: {answer['jsonError']}"
                 elif form != answer["json"]:
                     what = first_difference(form, answer["json"])
-        yield Differs(item.pair.name, f"v{item.pair.version} as v{item.to.version}", what, item.data) if what else None
+        subject = f"{item.pair} as v{item.to.version}"
+        yield Verdict(subject, NULL_IN_JSON) if what == NULL_IN_JSON else Verdict(subject, "", what, item.data)
 
 
-def prefixes(oracle: Oracle, pairs: list[Pair]) -> Iterator[Differs | None]:
+def prefixes(oracle: Oracle, pairs: list[Pair]) -> Iterator[Verdict]:
     """Compares the int16 before a coordinator's keys and values, and before other records, with Java's."""
     work = [pair for pair in pairs if pair.ours.spec.kind not in ("request", "response", "header")]
     values = [make(pair.ours, pair.our_version, "prefix") for pair in work]
     questions = (
-        {
-            "op": "prefixed",
-            "name": pair.name,
-            "version": pair.version,
-            "bytes": value.encode(pair.our_version).hex(),
-        }
-        for pair, value in zip(work, values, strict=True)
+        pair.question("prefixed", value.encode(pair.our_version)) for pair, value in zip(work, values, strict=True)
     )
     for pair, value, answer in zip(work, values, oracle.ask(questions), strict=True):
         data = value.encode_prefixed(pair.our_version)
@@ -126,10 +101,10 @@ def prefixes(oracle: Oracle, pairs: list[Pair]) -> Iterator[Differs | None]:
             back, version = pair.ours.decode_prefixed(data)
             if version != pair.our_version or back.encode_prefixed(version) != data:
                 what = "the prefix is not read back"
-        yield Differs(pair.name, f"v{pair.version}", what, data) if what else None
+        yield Verdict(str(pair), wrong=what, data=data)
 
 
-def defaults(oracle: Oracle, pairs: list[Pair]) -> Iterator[Differs | None]:
+def defaults(oracle: Oracle, pairs: list[Pair]) -> Iterator[Verdict]:
     """Compares a message in which nothing is set with that of Java's constructor, in all fields."""
     newest = list({pair.name: pair for pair in pairs}.values())
     answers = oracle.ask({"op": "defaults", "name": pair.name} for pair in newest)
@@ -140,4 +115,4 @@ def defaults(oracle: Oracle, pairs: list[Pair]) -> Iterator[Differs | None]:
             part = {field.json_name: theirs[field.json_name] for field in value.spec.fields
                     if version in field.versions and field.json_name in theirs}  # fmt: skip
             found = found or difference(value, part, version, older=True)
-        yield Differs(pair.name, "", f"another default: {found}", b"") if found else None
+        yield Verdict(pair.name, wrong=found and f"another default: {found}")

@@ -10,6 +10,7 @@ from tools.conformance.comparing import difference
 from tools.conformance.json_form import json_difference
 from tools.conformance.making import make
 from tools.conformance.pairing import Pair
+from tools.conformance.verdict import Verdict
 from tools.oracle import Oracle
 
 Answer = dict[str, Any]
@@ -21,18 +22,8 @@ class ObjectStyle(NamedTuple):
     name: str
     seed: int
 
-
-class Failure(NamedTuple):
-    """A difference: which message, what it was made from, what differs, and the bytes in question."""
-
-    pair: Pair
-    style: ObjectStyle
-    direction: str
-    what: str
-    data: str
-
     def __str__(self) -> str:
-        return f"{self.pair} {self.style.name} {self.style.seed} {self.direction}: {self.what}  [{self.data:.400}]"
+        return f"{self.name} {self.seed}"
 
 
 def styles(count: int) -> list[ObjectStyle]:
@@ -40,27 +31,18 @@ def styles(count: int) -> list[ObjectStyle]:
     return [ObjectStyle("default", 0)] + [ObjectStyle("extreme" if i % 4 == 3 else "random", i) for i in range(count)]
 
 
-def java_first(oracle: Oracle, work: list[tuple[Pair, ObjectStyle]], *, newest: bool) -> Iterator[Failure | None]:
-    """Java -> ours -> Java for each of `work`: None where all agree.
+def java_first(oracle: Oracle, work: list[tuple[Pair, ObjectStyle]], *, newest: bool) -> Iterator[Verdict]:
+    """Java -> ours -> Java for each of `work`.
 
     Args:
         work: pairs of messages, and how each object is made. `newest`: whether the release is that of our schemas.
     """
-    questions = (
-        {
-            "op": "make",
-            "name": pair.name,
-            "version": pair.version,
-            "style": style.name,
-            "seed": style.seed,
-            # Other releases do not know all tagged fields that we know: keep clear of their tags.
-            "firstTag": 0 if newest else 100,
-        }
-        for pair, style in work
-    )
+    # Other releases do not know all tagged fields that we know: keep clear of their tags.
+    tag = 0 if newest else 100
+    questions = (pair.question("make", style=style.name, seed=style.seed, firstTag=tag) for pair, style in work)
     for (pair, style), answer in zip(work, oracle.ask(questions), strict=True):
-        what = _read_java(pair, answer, newest)
-        yield Failure(pair, style, "Java -> ours", what, answer.get("bytes", "")) if what else None
+        wrong, data = _read_java(pair, answer, newest), bytes.fromhex(answer.get("bytes", ""))
+        yield Verdict(f"{pair} {style} Java -> ours", wrong=wrong, data=data)
 
 
 def _read_java(pair: Pair, answer: Answer, newest: bool) -> str | None:
@@ -87,17 +69,13 @@ def _read_java(pair: Pair, answer: Answer, newest: bool) -> str | None:
     return json_difference(pair, ours, answer, newest)
 
 
-def ours_first(oracle: Oracle, work: list[tuple[Pair, ObjectStyle]], *, newest: bool) -> Iterator[Failure | None]:
-    """Ours -> Java -> ours for each of `work`: None where all agree. Args: as of `java_first`."""
+def ours_first(oracle: Oracle, work: list[tuple[Pair, ObjectStyle]], *, newest: bool) -> Iterator[Verdict]:
+    """Ours -> Java -> ours for each of `work`. Args: as of `java_first`."""
     made = [_make(pair, style) for pair, style in work]
-    questions = (
-        {"op": "read", "name": pair.name, "version": pair.version, "bytes": data.hex()}
-        for (pair, _), (_, data) in zip(work, made, strict=True)
-    )
-    answers = oracle.ask(questions)
+    answers = oracle.ask(pair.question("read", data) for (pair, _), (_, data) in zip(work, made, strict=True))
     for (pair, style), (ours, data), answer in zip(work, made, answers, strict=True):
-        what = _read_by_java(pair, ours, data, answer, newest)
-        yield Failure(pair, style, "ours -> Java", what, data.hex()) if what else None
+        wrong = _read_by_java(pair, ours, data, answer, newest)
+        yield Verdict(f"{pair} {style} ours -> Java", wrong=wrong, data=data)
 
 
 def _make(pair: Pair, style: ObjectStyle) -> tuple[Any, bytes]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkawire import from_json, to_json
 from kafkawire.errors import KafkaWireError
 from tools.conformance.making import make
 from tools.conformance.pairing import Pair
+from tools.conformance.verdict import Verdict
 from tools.oracle import Oracle
 
 Json = Any
@@ -45,35 +46,21 @@ Input = tuple[Pair, Json, str]
 """What to read as which message and version, and what was done to it."""
 
 
-class Reading(NamedTuple):
-    """The results of one JSON value: equal (`kind` is empty), a class of difference, or `wrong`: one not meant."""
-
-    pair: Pair
-    what: str
-    kind: str
-    wrong: bool
-    ours: str
-    java: str
-
-    def __str__(self) -> str:
-        return f"{self.pair} JSON, {self.what}: ours {self.ours:.200} | Java {self.java:.200}"
-
-
-def read_both(oracle: Oracle, work: list[Input]) -> Iterator[Reading]:
+def read_both(oracle: Oracle, work: list[Input]) -> Iterator[Verdict]:
     """Reads the same JSON on both sides."""
-    questions = ({"op": "json", "name": p.name, "version": p.version, "json": obj} for p, obj, _ in work)
-    for (pair, obj, what), answer in zip(work, oracle.ask(questions), strict=True):
+    answers = oracle.ask(pair.question("json", json=obj) for pair, obj, _ in work)
+    for (pair, obj, what), answer in zip(work, answers, strict=True):
         accepted = "bytes" in answer
         java = answer["bytes"] if accepted else f"{answer.get('error', answer.get('writeError'))}: {answer['text']}"
         try:
             ours, refused = from_json(pair.ours, obj, pair.our_version).encode(pair.our_version).hex(), False
         except KafkaWireError as error:
             ours, refused = str(error), True
-        if refused != accepted and (refused or ours == java):
-            yield Reading(pair, what, "", False, ours, java)
-        else:
+        kind, wrong = "", None
+        if refused == accepted or not (refused or ours == java):
             kind = _intended(ours if refused else "", java, what)
-            yield Reading(pair, what, kind, not kind, ours, java)
+            wrong = None if kind else f"ours {ours:.200} | Java {java:.200}"
+        yield Verdict(f"{pair} JSON, {what}", kind, wrong)
 
 
 def _intended(ours: str, java: str, what: str) -> str:
@@ -99,10 +86,7 @@ def java_made(oracle: Oracle, pairs: list[Pair], seeds: Iterable[int]) -> list[I
         pairs: messages with a JSON converter. `seeds`: one object of each pair for each seed.
     """
     work = [(pair, seed) for pair in pairs for seed in seeds]
-    questions = (
-        {"op": "make", "name": p.name, "version": p.version, "seed": seed, "firstTag": 100} for p, seed in work
-    )
-    answers = oracle.ask(questions)
+    answers = oracle.ask(pair.question("make", seed=seed, firstTag=100) for pair, seed in work)
     return [(pair, answer["json"], _JAVAS_OWN) for (pair, _), answer in zip(work, answers, strict=True)]
 
 

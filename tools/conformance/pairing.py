@@ -50,6 +50,11 @@ class Pair(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
 
+    def question(self, operation: str, data: bytes | None = None, **more: Any) -> dict[str, Any]:
+        """A question to the oracle on this message and version; `data`: its bytes, `more`: further arguments."""
+        given = {} if data is None else {"bytes": data.hex()}
+        return {"op": operation, "name": self.name, "version": self.version, **given, **more}
+
 
 class Pairs(NamedTuple):
     """The pairs of a release; what it lays out otherwise than the union schema, with the reason; what we lack."""

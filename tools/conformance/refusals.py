@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkawire.errors import DecodeError, EncodeError
 from tools.conformance.comparing import difference
 from tools.conformance.mutating import Mutant
 from tools.conformance.pairing import Pair
+from tools.conformance.verdict import Verdict
 from tools.oracle import Oracle
 
 #: The classes of differences that are meant, and documented. Anything else is a mistake of ours.
@@ -18,29 +19,14 @@ TAG_COUNT = "count of tagged fields"
 REFUSED, ACCEPTED = "both refuse", "both accept"
 
 
-class Verdict(NamedTuple):
-    """The results of one mutant: a class, or `wrong`: a difference that is not meant."""
-
-    pair: Pair
-    mutant: Mutant
-    kind: str
-    wrong: str | None = None
-    java: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.pair} {self.mutant.what}: {self.wrong} | Java: {self.java:.200} [{self.mutant.data.hex():.300}]"
-
-
 def judge(oracle: Oracle, work: list[tuple[Pair, Mutant]], *, newest: bool) -> Iterator[Verdict]:
     """Reads every mutant on both sides. Releases before 4.4.0 do not look at the number of tagged fields.
 
     Args:
         work: mutants of messages. `newest`: whether the release is that of our schemas.
     """
-    questions = (
-        {"op": "read", "name": pair.name, "version": pair.version, "bytes": mutant.data.hex()} for pair, mutant in work
-    )
-    for (pair, mutant), answer in zip(work, oracle.ask(questions), strict=True):
+    answers = oracle.ask(pair.question("read", mutant.data) for pair, mutant in work)
+    for (pair, mutant), answer in zip(work, answers, strict=True):
         yield _judge(pair, mutant, answer, newest)
 
 
@@ -48,7 +34,7 @@ def _judge(pair: Pair, mutant: Mutant, answer: dict[str, Any], newest: bool) -> 
     java = f"{answer['error']}: {answer['text']}" if "error" in answer else f"accepts {answer['consumed']} bytes"
 
     def verdict(kind: str, wrong: str | None = None) -> Verdict:
-        return Verdict(pair, mutant, kind, wrong, java)
+        return Verdict(f"{pair} {mutant.what}", kind, wrong and f"{wrong} | Java: {java:.200}", mutant.data)
 
     data, version = mutant.data, pair.our_version
     try:

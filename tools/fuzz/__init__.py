@@ -8,7 +8,7 @@
 - `harness`: one run of libFuzzer, in a process of its own
 - `libfuzzer_runs`: successive runs of a target, until its time is over
 - `sanitizer`: a native engine compiled with AddressSanitizer and coverage
-- `outcome_table`: outcomes of runs, and the table in SECURITY.md
+- `fuzz_outcomes`: outcomes of runs, and the table in SECURITY.md
 - `__main__`: `python -m tools.fuzz`, all targets for a given time, and a summary
 
 `corpus/TARGET.txt` contains every input that ever failed. The test suite replays them. Every run makes its own seeds.

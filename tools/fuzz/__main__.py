@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kafkawire import backend
-from tools.fuzz import outcome_table, sanitizer
+from tools.fuzz import fuzz_outcomes, sanitizer
 from tools.fuzz.libfuzzer_runs import ROOT, fuzz
 from tools.fuzz.targets import TARGETS
 
@@ -40,7 +40,7 @@ def main() -> int:
     if arguments.replay:
         return show(arguments.replay)
     if arguments.write:
-        outcome_table.write(arguments.output)
+        fuzz_outcomes.write(arguments.output)
         return 0
     if find_spec("atheris") is None:
         sys.exit("tools.fuzz: atheris is not installed (pip install atheris; it has wheels for CPython up to 3.13)")
@@ -51,7 +51,7 @@ def main() -> int:
     failed = False
     for name in arguments.targets:
         outcome = fuzz(TARGETS[name], seconds, arguments.seed, arguments.output, engine)
-        outcome_table.add(outcome, arguments.output)
+        fuzz_outcomes.add(outcome, arguments.output)
         print(
             f"{name}: {outcome.inputs:,} inputs in {outcome.seconds:,.0f} s, {outcome.features:,} features, "
             f"corpus {outcome.corpus:,}, findings {len(outcome.findings)}",

@@ -64,7 +64,7 @@ def pages() -> dict[str, str]:
     """The pages of the reference, name -> text."""
     from kafkawire.cli.schema_emit import default_examples
     from kafkawire.codegen import generate, reference
-    from tools.guide.examples import recorded
+    from tools.guide.recorded_examples import recorded
 
     messages = generate.load(ROOT / "schemas" / "kafka")
     examples = {**default_examples(messages, None), **recorded(ROOT)}

@@ -16,7 +16,7 @@ from kafkawire.codegen.importing import annotate, catalogue, decisions, render
 from kafkawire.codegen.importing.catalogue import Catalogue, CatalogueMessage
 from kafkawire.codegen.importing.sources import newest_first
 from kafkawire.errors import SchemaError
-from tools.import_schemas import about, enums, jars, release_versions
+from tools.import_schemas import about, enums, release_versions, schema_jars
 
 CACHE = Path.home() / ".cache" / "kafkawire" / "jars"
 SCHEMAS = Path(__file__).parents[2] / "schemas" / "kafka"
@@ -31,13 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=SCHEMAS, metavar="DIR", help="folder to write (schemas/kafka)")
     parser.add_argument("--add", metavar="RELEASE", help="one more release, from now on")
     options = parser.parse_args(arguments)
-    releases = newest_first({*jars.RELEASES, *([options.add] if options.add else [])})
-    wanted = [(artifact.name, release) for release in releases for artifact in jars.wanted(release)]
+    releases = newest_first({*schema_jars.RELEASES, *([options.add] if options.add else [])})
+    wanted = [(artifact.name, release) for release in releases for artifact in schema_jars.wanted(release)]
     ours = options.output == SCHEMAS and options.jars is None
     try:
         if options.jars is None:
-            jars.fetch(options.cache, wanted)
-        built = catalogue.build(jars.load(options.jars or options.cache, wanted))
+            schema_jars.fetch(options.cache, wanted)
+        built = catalogue.build(schema_jars.load(options.jars or options.cache, wanted))
         messages = with_sentences(built.messages, about.load(about.FOLDER))
         check(built)
         tables = (
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if ours:
             RELEASES_FILE.write_text(json.dumps(releases) + "\n", encoding="utf-8")
             generate(check=False)
-    except (jars.JarError, enums.EnumsError, ValueError, OSError) as error:
+    except (schema_jars.JarError, enums.EnumsError, ValueError, OSError) as error:
         lines = error.problems if isinstance(error, SchemaError) else [error]
         for line in lines:
             print(f"import_schemas: {line}", file=sys.stderr)

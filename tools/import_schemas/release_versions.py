@@ -10,7 +10,7 @@ from pathlib import Path
 from kafkawire.codegen.importing import decisions
 from kafkawire.codegen.importing.sources import Release
 from kafkawire.codegen.versions import VersionRange
-from tools.import_schemas import jars
+from tools.import_schemas import schema_jars
 
 FILE = Path(__file__).parents[2] / "schemas" / "release_versions.json"
 #: Oldest first.
@@ -23,8 +23,8 @@ RELEASES = (
 def text(cache: Path) -> str:
     """The file's text, from the jars in `cache`; those that are missing are fetched."""
     wanted = [("kafka-clients", release) for release in RELEASES]
-    jars.fetch(cache, wanted)
-    return table(reversed(jars.load(cache, wanted)))
+    schema_jars.fetch(cache, wanted)
+    return table(reversed(schema_jars.load(cache, wanted)))
 
 
 def table(oldest_first: Iterable[Release]) -> str:

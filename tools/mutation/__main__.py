@@ -31,8 +31,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from tools.mutation import outcome_table, rust
-from tools.mutation.outcome_table import MutationOutcome
+from tools.mutation import mutation_table, rust
+from tools.mutation.mutation_table import MutationOutcome
 from tools.mutation.sample import Tried, draw
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def main() -> int:
             outcomes[package] = [run(target, arguments.sample, arguments.seed) for target in found]
     if arguments.write:
         whole = {name for name, found in packages.items() if len(found) == len(list(read(HERE / f"{name}.toml", [])))}
-        outcome_table.write(outcomes, whole, arguments.sample, arguments.seed)
+        mutation_table.write(outcomes, whole, arguments.sample, arguments.seed)
     return int(any(outcome.survived for found in outcomes.values() for outcome in found))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools import maven
 from tools.broker.jars import cache_dir
-from tools.import_schemas import jars
+from tools.import_schemas import schema_jars
 from tools.kept_folder import kept
 
 _HERE = Path(__file__).parent
@@ -26,7 +26,7 @@ class OracleUnavailableError(Exception):
 
 def artifacts(release: str) -> list[str]:
     """The artifacts whose messages are compared: all that hold schemas, but of older releases the client's alone."""
-    every = [artifact.name for artifact in jars.ARTIFACTS]
+    every = [artifact.name for artifact in schema_jars.ARTIFACTS]
     if release.startswith("4."):
         return every
     if release.startswith(("3.8.", "3.9.")):  # whose share groups, where there are any, live with the other groups
@@ -50,10 +50,10 @@ def _kafka(release: str) -> list[Path]:
     wanted = artifacts(release)
     folder = cache_dir() / "jars"
     try:
-        jars.fetch(folder, [(name, release) for name in wanted])
-    except jars.JarError as error:
+        schema_jars.fetch(folder, [(name, release) for name in wanted])
+    except schema_jars.JarError as error:
         raise OracleUnavailableError(str(error)) from error
-    return [jars.find(folder, name, release) for name in wanted]
+    return [schema_jars.find(folder, name, release) for name in wanted]
 
 
 def _libraries() -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tools.conformance.mutating import mutants
 from tools.conformance.pairing import Pair, pairs
-from tools.conformance.run import BEFORE_4, NEWEST, dropped
+from tools.conformance.release_comparison import BEFORE_4, NEWEST, dropped
 from tools.oracle import Oracle
 
 FORMAT = 1

@@ -13,8 +13,8 @@ import typer
 
 from kafkawire import backend
 from tools.bench.machine_info import commit
-from tools.conformance.batches import judging
-from tools.conformance.batches.run import Amounts, BatchOutcome, compare
+from tools.conformance.batches import batch_judging
+from tools.conformance.batches.batch_comparison import Amounts, BatchOutcome, compare
 from tools.oracle import Oracle, OracleUnavailableError
 from tools.pages import templates, write_section
 
@@ -68,8 +68,8 @@ def page(outcome: BatchOutcome) -> str:
             sources=sources.items(),
             kinds=outcome.kinds,
             failures=outcome.failures,
-            refusals=judging.REFUSALS,
-            fields=judging.FIELDS,
+            refusals=batch_judging.REFUSALS,
+            fields=batch_judging.FIELDS,
         )
     )
 

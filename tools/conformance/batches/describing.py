@@ -88,11 +88,11 @@ def described(batch: Batch) -> dict[str, Any]:
     return fields | {"records": [_record(record) | {"sequence": record.sequence} for record in batch.records]}
 
 
-def read_one(data: bytes) -> dict[str, Any] | str:
-    """The batch that `data` is, described; or why it is none."""
-    items = list(read(data))
+def read_one(data: bytes, **options: Any) -> dict[str, Any] | str:
+    """The batch that `data` is, described; or why it is none. `options`: of `kafkawire.records.read`."""
+    items = list(read(data, **options))
     if len(items) != 1 or not isinstance(items[0], Batch):
-        return "; ".join("a batch" if isinstance(item, Batch) else item.reason for item in items)
+        return "; ".join("a batch" if isinstance(item, Batch) else f"{item.reason}: {item.detail}" for item in items)
     try:
         return described(items[0])
     except RecordError as error:

@@ -16,12 +16,24 @@ from tools.fuzz.targets import (
     messages,
     records,
     schemas,
-    tiers,
+    tiered_replicas,
     tls,
 )
 
 TARGETS: dict[str, FuzzTarget] = {
     target.name: target
-    for module in (messages, schemas, records, logs, tiers, captures, tls, logins, brokers, journals, commands)
+    for module in (
+        messages,
+        schemas,
+        records,
+        logs,
+        tiered_replicas,
+        captures,
+        tls,
+        logins,
+        brokers,
+        journals,
+        commands,
+    )
     for target in module.TARGETS
 }

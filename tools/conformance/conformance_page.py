@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kafkawire import backend
 from tools.bench.machine_info import commit
-from tools.conformance.run import BEFORE_4, NEWEST, Amounts, ReleaseOutcome
+from tools.conformance.release_comparison import BEFORE_4, NEWEST, Amounts, ReleaseOutcome
 from tools.oracle.build import artifacts
 from tools.pages import sections, templates
 

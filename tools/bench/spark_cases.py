@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from typing import Any
 from kafkawire import logdir, records
 from kafkawire.messages import TransactionLogValue
 from tools.bench.measurement import BenchError
-from tools.bench.results import AbsentContestant, Result, Timing
+from tools.bench.results import Result
 from tools.bench.sample_data import transaction_log_values
+from tools.bench.turns import Cost, all_absent, clocked, in_turn, timings
 
 MESSAGES, HEADERS, COUNT, AUDIT = "spark/messages", "spark/headers", "spark/count", "spark/audit"
 KEYS = (MESSAGES, HEADERS, COUNT, AUDIT)
@@ -53,9 +53,7 @@ def spark(rounds: int, wanted: Callable[[str], bool]) -> Iterator[Result]:
         if wanted(AUDIT):
             yield _audit(min(rounds, _ROUNDS))
     except ImportError as error:
-        yield _result(
-            MESSAGES, "messages", "value", 0, {}, {}, (AbsentContestant(contestant=FUNCTION, why=str(error)),)
-        )
+        yield _result(MESSAGES, "messages", "value", 0, {}, absent=all_absent([FUNCTION], error))
     except SparkError as error:
         raise BenchError(f"spark: {error}") from error
 
@@ -86,10 +84,9 @@ def _messages(session: Any, rounds: int) -> Result:
     if len(set(map(str, hashes.values()))) != 1:
         raise BenchError(f"{MESSAGES}: different values: {hashes}")
     writers = {which: _writer(job) for which, job in jobs.items()}
-    timings = _in_turn(writers, rounds)
+    costs = _in_turn(writers, rounds)
     values.unpersist()
-    title = f"{VALUES:,} values of {name}, one core"
-    return _result(MESSAGES, title, "value", VALUES, timings, {FUNCTION: True, TABLE: True})
+    return _result(MESSAGES, f"{VALUES:,} values of {name}, one core", "value", VALUES, costs)
 
 
 def _tuples(value: Any, schema: Any) -> Any:
@@ -114,10 +111,8 @@ def _headers(session: Any, rounds: int) -> Result:
 
         if (found := read().count()) != BATCHES:
             raise BenchError(f"{HEADERS}: {found} of {BATCHES} batches")
-        timings = _in_turn({SOURCE: _writer(read)}, rounds)
-    return _result(
-        HEADERS, f"{BATCHES:,} batches of some 150 bytes, one core", "batch", BATCHES, timings, {SOURCE: True}
-    )
+        costs = _in_turn({SOURCE: _writer(read)}, rounds)
+    return _result(HEADERS, f"{BATCHES:,} batches of some 150 bytes, one core", "batch", BATCHES, costs)
 
 
 def _count(session: Any, rounds: int) -> Result:
@@ -145,11 +140,9 @@ def _count(session: Any, rounds: int) -> Result:
         }
         if wrong := {name: found for name, count in counts.items() if (found := count()) != RECORDS}:
             raise BenchError(f"{COUNT}: {wrong}, and not {RECORDS}")
-        timings = _in_turn(counts, rounds)
-    ours = {name: name != PARQUET for name in counts}
-    return _result(
-        COUNT, f"{RECORDS:,} records of some 80 bytes in lz4, counted on one core", "record", RECORDS, timings, ours
-    )
+        costs = _in_turn(counts, rounds)
+    title = f"{RECORDS:,} records of some 80 bytes in lz4, counted on one core"
+    return _result(COUNT, title, "record", RECORDS, costs)
 
 
 def _audit(rounds: int) -> Result:
@@ -160,13 +153,12 @@ def _audit(rounds: int) -> Result:
 
     with tempfile.TemporaryDirectory() as folder:
         batches = _write_transactions(Path(folder))
-        timings: dict[str, list[float]] = {}
 
         def local() -> object:
             return transactions.audit(logdir.open(folder))
 
         expected = transactions.audit(logdir.open(folder), paths=(folder,))
-        timings |= _in_turn({LOCAL: local}, rounds)
+        costs = _in_turn({LOCAL: local}, rounds)
         for name, master in ((SPARK_ONE, "local[1]"), (SPARK, "local[2]")):
             with local_session(master) as session:
 
@@ -175,10 +167,8 @@ def _audit(rounds: int) -> Result:
 
                 if on_spark() != expected:
                     raise BenchError(f"{AUDIT}: {name} finds something else")
-                timings |= _in_turn({name: on_spark}, rounds)
-    return _result(AUDIT, f"{batches:,} batches of transactions in {PLACES} partitions", "batch", batches, timings, {
-        LOCAL: True, SPARK: True, SPARK_ONE: True,
-    })  # fmt: skip
+                costs |= _in_turn({name: on_spark}, rounds)
+    return _result(AUDIT, f"{batches:,} batches of transactions in {PLACES} partitions", "batch", batches, costs)
 
 
 # What is read --------------------------------------------------------------------------------------------------------
@@ -257,36 +247,12 @@ def _writer(frame: Callable[[], Any]) -> Job:
     return lambda: frame().write.format("noop").mode("overwrite").save()
 
 
-def _in_turn(jobs: Mapping[str, Job], rounds: int) -> dict[str, list[float]]:
-    seconds: dict[str, list[float]] = {name: [] for name in jobs}
-    for turn in range(rounds + 1):  # the first one fills caches, and has the JVM compile
-        for name, job in jobs.items():
-            begun = time.monotonic()
-            job()
-            if turn:
-                seconds[name].append(time.monotonic() - begun)
-    return seconds
+def _in_turn(jobs: Mapping[str, Job], rounds: int) -> dict[str, list[Cost]]:
+    """The first turn fills caches, and has the JVM compile."""
+    return in_turn({name: clocked(job) for name, job in jobs.items()}, rounds)[0]
 
 
-def _result(
-    key: str,
-    title: str,
-    unit: str,
-    items: int,
-    seconds: Mapping[str, list[float]],
-    ours: Mapping[str, bool],
-    absent: tuple[AbsentContestant, ...] = (),
-) -> Result:
-    return Result(
-        key=key,
-        table="spark",
-        title=title,
-        unit=unit,
-        items=items,
-        size=0,
-        timings=tuple(
-            Timing(contestant=name, ours=ours.get(name, False), seconds=tuple(found), process=0.0)
-            for name, found in seconds.items()
-        ),
-        absent=absent,
-    )
+def _result(key: str, title: str, unit: str, items: int, costs: Mapping[str, list[Cost]], **more: Any) -> Result:
+    ours = costs.keys() - {PARQUET, UDF}
+    made = timings(costs, ours)
+    return Result(key=key, table="spark", title=title, unit=unit, items=items, size=0, timings=made, **more)

@@ -9,9 +9,9 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +20,8 @@ from urllib.parse import quote
 from kafkawire.records.compression import compress
 from tools.bench.cases import SEGMENT, Inputs
 from tools.bench.measurement import BenchError
-from tools.bench.results import AbsentContestant, Result, Timing
+from tools.bench.results import Result
+from tools.bench.turns import all_absent, clocked, in_turn, timings
 from tools.polling import until
 
 KEY = "tier/committed"
@@ -37,33 +38,15 @@ def tiers(rounds: int, inputs: Inputs) -> Iterator[Result]:
     segment, count = inputs.segment("none", SEGMENT, "segment")
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
+        folders = {TIER: _tier(folder / "tier", segment), OBJECTS: _objects(folder / "objects", segment)}
         try:
-            with _bucket(
-                {TIER: _tier(folder / "tier", segment), OBJECTS: _objects(folder / "objects", segment)}
-            ) as uri:
-                yield _measured(
-                    {LOCAL: str(segment.parent), TIER: uri(TIER), OBJECTS: uri(OBJECTS)}, segment, count, rounds
-                )
+            with _bucket(folders) as uri:
+                paths = {LOCAL: str(segment.parent), TIER: uri(TIER), OBJECTS: uri(OBJECTS)}
+                runs = {name: clocked(partial(_dump, path, count)) for name, path in paths.items()}
+                costs, _ = in_turn(runs, min(rounds, _ROUNDS))
+            yield _result(segment, count, timings=timings(costs, paths))
         except ImportError as error:
-            absent = tuple(AbsentContestant(contestant=name, why=str(error)) for name in (LOCAL, TIER, OBJECTS))
-            yield _result(segment, count, absent=absent)
-
-
-def _measured(paths: dict[str, str], segment: Path, count: int, rounds: int) -> Result:
-    seconds: dict[str, list[float]] = {name: [] for name in paths}
-    cpu: dict[str, list[float]] = {name: [] for name in paths}
-    for turn in range(1 + min(rounds, _ROUNDS)):  # the first fills caches
-        for name, path in paths.items():
-            begun, used = time.monotonic(), time.process_time()
-            _dump(path, count)
-            if turn:
-                seconds[name].append(time.monotonic() - begun)
-                cpu[name].append(time.process_time() - used)
-    timings = tuple(
-        Timing(contestant=name, ours=True, seconds=tuple(found), process=sorted(cpu[name])[len(found) // 2])
-        for name, found in seconds.items()
-    )
-    return _result(segment, count, timings=timings)
+            yield _result(segment, count, absent=all_absent((LOCAL, *folders), error))
 
 
 def _dump(path: str, count: int) -> None:

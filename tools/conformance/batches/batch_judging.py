@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kafkawire.errors import RecordError
-from kafkawire.records import Batch, read, record
-from tools.conformance.batches.describing import described, java_one
+from kafkawire.records import record
+from tools.conformance.batches.describing import java_one, read_one
+from tools.conformance.verdict import Verdict
 from tools.oracle import Oracle
 
 #: How both took a batch.
@@ -86,53 +86,41 @@ FIELDS = (LAST_SEQUENCE, WRAPPER_OFFSETS, SEQUENCE, HEADER_KEY)
 MEANT = (*REFUSALS, *FIELDS)
 
 
-class Verdict(NamedTuple):
-    """How a batch was taken: a kind, or `wrong`, a difference that is not meant."""
-
-    kind: str
-    data: bytes
-    wrong: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.wrong} [{self.data.hex():.600}]"
-
-
 def judge(oracle: Oracle, batches: Iterable[bytes]) -> Iterator[Verdict]:
     """Reads each of `batches` on all sides."""
     listed = list(batches)
     answers = oracle.ask({"op": "batches.read", "bytes": data.hex()} for data in listed)
     for data, answer in zip(listed, answers, strict=True):
-        ours = read_one(data)
-        yield _engines(data, ours) or _verdict(data, ours, java_one(answer))
+        ours = _read(data)
+        yield _engines(data, ours) or _judge(data, ours, java_one(answer))
 
 
-def read_one(data: bytes) -> dict[str, Any] | str:
-    """The batch that `data` is, described as the oracle does; or why it is none. Offsets may be any, as in Produce."""
-    items = list(read(data, check_offsets=False, max_batch_bytes=LIMIT))
-    if len(items) != 1 or not isinstance(items[0], Batch):
-        return "; ".join("a batch" if isinstance(item, Batch) else f"{item.reason}: {item.detail}" for item in items)
-    try:
-        return described(items[0])
-    except RecordError as error:
-        return str(error)
+def _read(data: bytes) -> dict[str, Any] | str:
+    """As in Produce, where offsets may be any."""
+    return read_one(data, check_offsets=False, max_batch_bytes=LIMIT)
 
 
-def _verdict(data: bytes, ours: dict[str, Any] | str, theirs: dict[str, Any] | str) -> Verdict:
+def _verdict(data: bytes, kind: str = "", wrong: str | None = None) -> Verdict:
+    return Verdict(kind, kind, wrong, data)
+
+
+def _judge(data: bytes, ours: dict[str, Any] | str, theirs: dict[str, Any] | str) -> Verdict:
     if isinstance(theirs, str):
-        return Verdict(REFUSED, data, None if isinstance(ours, str) else f"only Java refuses: {theirs}")
+        return _verdict(data, REFUSED, None if isinstance(ours, str) else f"only Java refuses: {theirs}")
     if isinstance(ours, str):
         names = [each.name for each in REFUSALS if each.ours in ours]
-        return Verdict(names[0], data) if names else Verdict("", data, f"only we refuse: {ours}")
+        return _verdict(data, names[0]) if names else _verdict(data, wrong=f"only we refuse: {ours}")
     if ours == theirs:
-        return Verdict(SAME, data)
+        return _verdict(data, SAME)
     kind = SAME
     for meant, alike in _ALIKE:
         before = ours != theirs
         ours, theirs = alike(ours, ours), alike(theirs, ours)
         if before and ours == theirs:
-            return Verdict(meant.name if kind == SAME else kind, data)
+            return _verdict(data, meant.name if kind == SAME else kind)
     names = [name for name in ours if ours[name] != theirs.get(name)]
-    return Verdict("", data, "; ".join(f"{n}: ours {ours[n]!r:.200}, Java's {theirs.get(n)!r:.200}" for n in names))
+    differences = (f"{n}: ours {ours[n]!r:.200}, Java's {theirs.get(n)!r:.200}" for n in names)
+    return _verdict(data, wrong="; ".join(differences))
 
 
 # What is made alike, in turn ------------------------------------------------------------------------------------------
@@ -186,10 +174,10 @@ def _engines(data: bytes, ours: dict[str, Any] | str) -> Verdict | None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record, "_READER", None)
-        if (in_python := read_one(data)) != ours:
-            return Verdict("", data, f"the native reader has {ours!r:.300}, that in Python {in_python!r:.300}")
+        if (in_python := _read(data)) != ours:
+            return _verdict(data, wrong=f"the native reader has {ours!r:.300}, that in Python {in_python!r:.300}")
     try:
         agree(data, max_batch_bytes=LIMIT)
     except AssertionError as error:
-        return Verdict("", data, f"columns differ from objects: {error!s:.600}")
+        return _verdict(data, wrong=f"columns differ from objects: {error!s:.600}")
     return None

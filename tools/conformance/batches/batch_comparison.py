@@ -8,7 +8,7 @@ from itertools import islice
 from random import Random
 from typing import NamedTuple
 
-from tools.conformance.batches import judging, mutants, sources
+from tools.conformance.batches import batch_judging, mutants, sources
 from tools.conformance.batches.sources import Sound
 from tools.oracle import Oracle
 
@@ -57,7 +57,7 @@ def compare(oracle: Oracle, amounts: Amounts, note: Callable[[str], None], *, re
 
 
 #: A batch that a client or a broker wrote is refused by neither.
-REFUSALS_OF_SOUND = frozenset({judging.REFUSED, *(each.name for each in judging.REFUSALS)})
+REFUSALS_OF_SOUND = frozenset({batch_judging.REFUSED, *(each.name for each in batch_judging.REFUSALS)})
 
 
 def _judged(
@@ -65,10 +65,10 @@ def _judged(
 ) -> None:
     rest = iter(batches)
     while part := list(islice(rest, _AT_ONCE)):
-        for verdict in judging.judge(oracle, part):
+        for verdict in batch_judging.judge(oracle, part):
             outcome.kinds[what, verdict.kind] += 1
             if verdict.wrong or verdict.kind in wrong:
-                outcome.failures.append(f"{what}: {verdict.kind}: {verdict}")
+                outcome.failures.append(f"{what}: {verdict}")
 
 
 def mutated(sound: Iterable[Sound], seed: int = 0) -> Iterator[bytes]:
