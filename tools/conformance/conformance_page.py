@@ -13,15 +13,8 @@ from tools.oracle.build import artifacts
 from tools.pages import sections, templates
 
 _COMPARISONS = (
-    "Java to ours",
-    "ours to Java",
-    "frames",
-    "prefixes",
-    "JSON inputs",
-    "conversions",
-    "defaults",
-    "mutants",
-)
+    "Java to ours", "ours to Java", "frames", "prefixes", "JSON inputs", "conversions", "defaults", "mutants",
+)  # fmt: skip
 _TEMPLATE = "conformance.md.jinja"
 
 
@@ -33,33 +26,22 @@ def table(outcomes: Iterable[ReleaseOutcome]) -> str:
     for outcome in outcomes:
         total += outcome.compared
         wrong += len(outcome.failures)
-        numbers = (outcome.messages, outcome.versions)
+        jars, cells = len(artifacts(outcome.release)), _counts(outcome.compared)
         rows.append(
-            _row(outcome.release, len(artifacts(outcome.release)), *numbers, outcome.compared, outcome.failures)
+            (outcome.release, *map(str, (jars, outcome.messages, outcome.versions)), *cells, str(len(outcome.failures)))
         )
-    rows.append(("all", "", "", "", *(f"{total[name]:,}" if total[name] else "" for name in _COMPARISONS), str(wrong)))
-    return _aligned(rows)
-
-
-def _row(
-    release: str, jars: int, messages: int, versions: int, compared: Counter[str], failures: list[str]
-) -> tuple[str, ...]:
-    cells = (f"{compared[name]:,}" if compared[name] else "" for name in _COMPARISONS)
-    return release, str(jars), str(messages), str(versions), *cells, str(len(failures))
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> str:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    rows.append(("all", "", "", "", *_counts(total), str(wrong)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
-        "| "
-        + " | ".join(
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        + " |"
+        f"| {row[0]:{widths[0]}} | {' | '.join(f'{cell:>{w}}' for cell, w in zip(row[1:], widths[1:], strict=True))} |"
         for row in rows
     ]
-    rule = "|" + "|".join("-" * (w + 1) + ("-" if i == 0 else ":") for i, w in enumerate(widths)) + "|"
+    rule = "|".join(["", "-" * (widths[0] + 2), *("-" * (width + 1) + ":" for width in widths[1:]), ""])
     return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def _counts(compared: Counter[str]) -> list[str]:
+    return [f"{compared[name]:,}" if compared[name] else "" for name in _COMPARISONS]
 
 
 def page(outcomes: list[ReleaseOutcome], amounts: Amounts, before: str = "") -> str:

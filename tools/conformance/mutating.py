@@ -198,59 +198,43 @@ def _uvarint(n: int) -> bytes:
 # Blind ---------------------------------------------------------------------------------------------------------------
 
 
+#: What is put over other bytes.
+_OVER = (b"\xff", b"\x80", b"\0", b"\x7f", b"\xff" * 4, b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff\xff")
+
+
 def _at(random: Random, data: bytes) -> int:
     return random.randrange(len(data) + 1)
 
 
-def _truncate(random: Random, data: bytes) -> bytes:
-    return data[: _at(random, data)]
-
-
-def _append(random: Random, data: bytes) -> bytes:
-    return data + random.randbytes(random.randint(1, 6))
+def _replaced(data: bytes, at: int, new: bytes, old: int) -> bytes:
+    """With `new` in the place of `old` bytes."""
+    return data[:at] + new + data[at + old :]
 
 
 def _flip(random: Random, data: bytes) -> bytes:
     if not data:
         return random.randbytes(1)
     at = random.randrange(len(data))
-    return data[:at] + bytes([data[at] ^ 1 << random.randrange(8)]) + data[at + 1 :]
+    return _replaced(data, at, bytes([data[at] ^ 1 << random.randrange(8)]), 1)
 
 
 def _overwrite(random: Random, data: bytes) -> bytes:
-    new = random.choice(
-        (b"\xff", b"\x80", b"\0", b"\x7f", b"\xff" * 4, b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff\xff")
-    )
-    at = _at(random, data)
-    return data[:at] + new + data[at + len(new) :]
-
-
-def _insert(random: Random, data: bytes) -> bytes:
-    at = _at(random, data)
-    return data[:at] + random.randbytes(random.randint(1, 4)) + data[at:]
-
-
-def _delete(random: Random, data: bytes) -> bytes:
-    at = _at(random, data)
-    return data[:at] + data[at + random.randint(1, 4) :]
+    new = random.choice(_OVER)
+    return _replaced(data, _at(random, data), new, len(new))
 
 
 def _repeat(random: Random, data: bytes) -> bytes:
     low, high = sorted((_at(random, data), _at(random, data)))
-    return data[:high] + data[low:high] + data[high:]
-
-
-def _random_bytes(random: Random, data: bytes) -> bytes:
-    return random.randbytes(random.randrange(64))
+    return data[:high] + data[low:]
 
 
 _BLIND: tuple[tuple[str, Callable[[Random, bytes], bytes]], ...] = (
-    ("truncated", _truncate),
-    ("bytes appended", _append),
+    ("truncated", lambda random, data: data[: _at(random, data)]),
+    ("bytes appended", lambda random, data: data + random.randbytes(random.randint(1, 6))),
     ("a bit flipped", _flip),
     ("overwritten", _overwrite),
-    ("inserted", _insert),
-    ("deleted", _delete),
+    ("inserted", lambda random, data: _replaced(data, _at(random, data), random.randbytes(random.randint(1, 4)), 0)),
+    ("deleted", lambda random, data: _replaced(data, _at(random, data), b"", random.randint(1, 4))),
     ("repeated", _repeat),
-    ("noise", _random_bytes),
+    ("noise", lambda random, data: random.randbytes(random.randrange(64))),
 )

@@ -11,38 +11,16 @@ from kafkawire.records import CODECS, Batch, Header, Record, read
 
 #: `build`'s arguments -> the oracle's
 _NAMES = {
-    "magic": "magic",
-    "codec": "codec",
-    "base_offset": "baseOffset",
-    "last_offset": "lastOffset",
-    "append_time": "appendTime",
-    "delete_horizon": "deleteHorizon",
-    "producer_id": "producerId",
-    "producer_epoch": "producerEpoch",
-    "base_sequence": "baseSequence",
-    "partition_leader_epoch": "leaderEpoch",
-    "transactional": "transactional",
-    "control": "control",
-}
+    "magic": "magic", "codec": "codec", "base_offset": "baseOffset", "last_offset": "lastOffset",
+    "append_time": "appendTime", "delete_horizon": "deleteHorizon", "producer_id": "producerId",
+    "producer_epoch": "producerEpoch", "base_sequence": "baseSequence", "partition_leader_epoch": "leaderEpoch",
+    "transactional": "transactional", "control": "control",
+}  # fmt: skip
 _FIELDS = (
-    "size",
-    "magic",
-    "crc",
-    "last_offset",
-    "max_timestamp",
-    "timestamp_type",
-    "producer_id",
-    "producer_epoch",
-    "base_sequence",
-    "last_sequence",
-    "partition_leader_epoch",
-    "transactional",
-    "is_control",
-    "delete_horizon",
-    "codec",
-    "base_offset",
-)
-
+    "size", "magic", "crc", "last_offset", "max_timestamp", "timestamp_type", "producer_id", "producer_epoch",
+    "base_sequence", "last_sequence", "partition_leader_epoch", "transactional", "is_control", "delete_horizon",
+    "codec", "base_offset",
+)  # fmt: skip
 
 RECORDS = [
     Record(b"key", b"a value, a value, a value" * 10, (Header("h", b"x"), Header("", None)), 20, 1_700_000_000_000),

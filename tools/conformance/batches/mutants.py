@@ -154,19 +154,19 @@ def _framing(data: bytearray, random: Random) -> bytearray:
     codec, records = found[0], bytes(found[1])
     packed = _packed(data, codec, records)
     half = len(records) // 2
-    ways: list[Callable[[], bytes]] = [
-        lambda: _packed(data, codec, records[:half]) + _packed(data, codec, records[half:]),
-        lambda: packed + _packed(data, codec, b""),
-        lambda: packed + packed,
-        lambda: packed + random.randbytes(random.randint(1, 30)),
-        lambda: packed + bytes(random.randint(1, 30)),
-        lambda: packed[: -random.randint(1, 8)],
-        lambda: b"",
-        lambda: _SKIPPABLE + packed,
-        lambda: packed + _SKIPPABLE,
-        *(partial_way(records, random) for partial_way in _OTHER_WAYS.get(codec, ())),
+    ways: list[Callable[[bytes, Random], bytes]] = [
+        lambda _, __: _packed(data, codec, records[:half]) + _packed(data, codec, records[half:]),
+        lambda _, __: packed + _packed(data, codec, b""),
+        lambda _, __: packed + packed,
+        lambda _, random: packed + random.randbytes(random.randint(1, 30)),
+        lambda _, random: packed + bytes(random.randint(1, 30)),
+        lambda _, random: packed[: -random.randint(1, 8)],
+        lambda _, __: b"",
+        lambda _, __: _SKIPPABLE + packed,
+        lambda _, __: packed + _SKIPPABLE,
+        *_OTHER_WAYS.get(codec, ()),
     ]
-    return _with_payload(data, random.choice(ways)())
+    return _with_payload(data, random.choice(ways)(records, random))
 
 
 #: A frame that zstd and lz4 skip.
@@ -249,30 +249,26 @@ def _zstd(records: bytes, random: Random) -> bytes:
     return head + block + records[:size]
 
 
-_OTHER_WAYS: dict[str, tuple[Callable[[bytes, Random], Callable[[], bytes]], ...]] = {
+_OTHER_WAYS: dict[str, tuple[Callable[[bytes, Random], bytes], ...]] = {
     "gzip": (
-        lambda records, random: lambda: _gzip_member(records, random),
-        lambda records, random: lambda: _gzip_member(records[:9], random) + _gzip_member(records[9:], random),
-        lambda records, random: lambda: zlib.compress(records),
-        lambda records, random: lambda: gzip.compress(records, 0),
+        _gzip_member,
+        lambda records, random: _gzip_member(records[:9], random) + _gzip_member(records[9:], random),
+        lambda records, _: zlib.compress(records),
+        lambda records, _: gzip.compress(records, 0, mtime=0),
     ),
     "snappy": (
-        lambda records, random: lambda: bytes(cramjam.snappy.compress_raw(records)),
-        lambda records, random: lambda: bytes(cramjam.snappy.compress(records)),
-        lambda records, random: lambda: _xerial(records, random),
-        lambda records, random: lambda: _xerial(records, random),
+        lambda records, _: bytes(cramjam.snappy.compress_raw(records)),
+        lambda records, _: bytes(cramjam.snappy.compress(records)),
+        _xerial,
+        _xerial,
     ),
     "lz4": (
-        lambda records, random: lambda: _lz4(records, random),
-        lambda records, random: lambda: _lz4(records, random),
-        lambda records, random: lambda: bytes(cramjam.lz4.compress(records)),
-        lambda records, random: lambda: bytes(cramjam.lz4.compress_block(records)),
+        _lz4,
+        _lz4,
+        lambda records, _: bytes(cramjam.lz4.compress(records)),
+        lambda records, _: bytes(cramjam.lz4.compress_block(records)),
     ),
-    "zstd": (
-        lambda records, random: lambda: _zstd(records, random),
-        lambda records, random: lambda: _zstd(records, random),
-        lambda records, random: lambda: bytes(cramjam.zstd.compress(records, 19)),
-    ),
+    "zstd": (_zstd, _zstd, lambda records, _: bytes(cramjam.zstd.compress(records, 19))),
 }
 
 
