@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from typing import TypeVar
 
-from hypothesis import Phase, given, seed, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from kafkawire.wire.message import Struct
@@ -22,14 +22,11 @@ def structs_of(cls: type[Struct]) -> list[type[Struct]]:
     return found
 
 
-def for_all(
-    strategy: st.SearchStrategy[T], share: float, name: str, check: Callable[[T], object], *, shrink: bool = True
-) -> None:
+def for_all(strategy: st.SearchStrategy[T], share: float, name: str, check: Callable[[T], object]) -> None:
     """Runs a check on a share of the profile's examples.
 
     Tests over every version of a message have thousands of such runs; where the profile is derandomized each begins
-    at a place of its own, given by its name, instead of all at the same one. `shrink=False` is for checks that draw
-    from a random generator, which shrinking only slows down.
+    at a place of its own, given by its name, instead of all at the same one.
     """
 
     def test(value: T) -> None:
@@ -37,8 +34,7 @@ def for_all(
 
     default = settings.default
     assert default is not None
-    phases = [phase for phase in default.phases if shrink or phase not in (Phase.shrink, Phase.explain)]
-    run = settings(max_examples=max(1, round(default.max_examples * share)), phases=phases)(given(strategy)(test))
+    run = settings(max_examples=max(1, round(default.max_examples * share)))(given(strategy)(test))
     if default.derandomize:
         run = seed(zlib.crc32(name.encode()))(run)
     run()

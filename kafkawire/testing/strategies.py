@@ -42,27 +42,38 @@ RANGES = {
 }
 
 #: Structs in one array: fewer the deeper they lie, so that no message grows large.
-_WIDTHS = (3, 2, 2, 1, 1, 1)
+WIDTHS = (3, 2, 2, 1, 1, 1)
+
+# Values at the edges, the simplest first.
+TEXTS = ("", "a", "topic-0", "\0", "é", "𝄞😀", "\ufeff", "x" * 126, "x" * 127, "é" * 64, "x" * 300)
+BLOBS = (b"\0", b"\xff" * 126, b"\x80" * 127, bytes(300))
+UUIDS = (UUID(int=0), UUID(int=1), UUID(int=(1 << 128) - 1))
+#: Long enough for a length of two bytes, and for more numbers than are read by one prepared call.
+LENGTHS = (64, 65, 127, 128)
+TAGS = (127, 128, 16383, 16384, (1 << 28) - 1, (1 << 31) - 2)
+
+
+def borders(low: int, high: int) -> list[int]:
+    """Integers of a range at which a length or a type ends."""
+    return [n for n in (0, 1, -1, 127, 128, -128, -129, 255, 256, high, low) if low <= n <= high]
 
 
 def _integers(low: int, high: int) -> st.SearchStrategy[int]:
-    borders = [n for n in (0, 1, -1, 127, 128, -128, -129, 255, 256, high, low) if low <= n <= high]
-    return st.sampled_from(borders) | st.integers(low, high)
+    return st.sampled_from(borders(low, high)) | st.integers(low, high)
 
 
 texts = st.one_of(
     st.text(max_size=8),
-    st.sampled_from(["", "a", "topic-0", "\0", "é", "𝄞😀", "\ufeff", "x" * 126, "x" * 127, "é" * 64, "x" * 300]),
+    st.sampled_from(TEXTS),
     # What decoding makes of bytes that are no UTF-8.
     st.binary(max_size=6).map(lambda raw: raw.decode("utf-8", "surrogateescape")),
 )
-blobs = st.binary(max_size=8) | st.sampled_from([b"\0", b"\xff" * 126, b"\x80" * 127, bytes(300)])
+blobs = st.binary(max_size=8) | st.sampled_from(BLOBS)
 
 SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "bool": st.booleans(),
     "float64": st.floats(allow_nan=False) | st.just(float("nan")),
-    "uuid": st.sampled_from([UUID(int=0), UUID(int=1), UUID(int=(1 << 128) - 1)])
-    | st.integers(0, (1 << 128) - 1).map(lambda number: UUID(int=number)),
+    "uuid": st.sampled_from(UUIDS) | st.integers(0, (1 << 128) - 1).map(lambda number: UUID(int=number)),
     "string": texts,
     "bytes": blobs,
     "records": blobs,
@@ -70,8 +81,7 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
 }
 _ARRAYS = {
     name: st.lists(items, max_size=4).map(tuple)
-    # Long enough for a length of two bytes, and for more numbers than are read by one prepared call.
-    | st.tuples(items, st.sampled_from([64, 65, 127, 128])).map(lambda pair: (pair[0],) * pair[1])
+    | st.tuples(items, st.sampled_from(LENGTHS)).map(lambda pair: (pair[0],) * pair[1])
     for name, items in SCALARS.items()
 }
 
@@ -118,7 +128,7 @@ def _value(field: Field, version: int, flexible: bool, depth: int) -> st.SearchS
     if field.kind == STRUCT:
         values = _structs(field.struct, version, flexible, depth + 1)
         if field.is_array:
-            values = st.lists(values, max_size=_WIDTHS[min(depth, len(_WIDTHS) - 1)]).map(tuple)
+            values = st.lists(values, max_size=WIDTHS[min(depth, len(WIDTHS) - 1)]).map(tuple)
     else:
         values = _ARRAYS[field.type[2:]] if field.is_array else SCALARS[field.type]
     return st.none() | values if version in field.nullable_versions else values
@@ -127,7 +137,7 @@ def _value(field: Field, version: int, flexible: bool, depth: int) -> st.SearchS
 @cache
 def _unknown_tags(own: frozenset[int]) -> st.SearchStrategy[tuple[TaggedField, ...]]:
     """Ascending tags that the struct knows in no version."""
-    numbers = st.integers(0, 20) | st.sampled_from([127, 128, 16383, 16384, (1 << 28) - 1, (1 << 31) - 2])
+    numbers = st.integers(0, 20) | st.sampled_from(TAGS)
     tags = st.builds(TaggedField, numbers.filter(lambda tag: tag not in own), blobs)
     some = st.lists(tags, min_size=1, max_size=3, unique_by=lambda field: field.tag)
     return st.just(()) | some.map(lambda fields: tuple(sorted(fields, key=lambda field: field.tag)))

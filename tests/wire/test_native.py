@@ -21,7 +21,6 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import strategies as st
 
 import kafkawire
 from kafkawire.errors import EncodeError
@@ -36,13 +35,12 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_producers_response import PartitionResponse, TopicResponse
 from kafkawire.messages.fetch_response import FetchableTopicResponse, NodeEndpoint, PartitionData
 from kafkawire.testing.comparison import same
-from kafkawire.testing.strategies import messages
 from kafkawire.wire.limits import MAX_STRING
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.values import TaggedField
 from tests.engines import NATIVE, native, written
 from tests.every import for_each
-from tests.strategies import for_all
+from tests.random_messages import for_random
 from tests.wire.test_refused_values import full, wrongs
 
 pytestmark = [pytest.mark.skipif(not NATIVE, reason="the native engine is not installed"), pytest.mark.slow]
@@ -354,13 +352,10 @@ def replaced(value: Any, path: tuple[str | int, ...], by: Any) -> Any:
 def test_engines_agree_on_values_of_any_type(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     for version in sorted({cls.spec.valid_versions[0], cls.spec.valid_versions[-1]}):
-        inputs = st.tuples(messages(cls, version), st.integers(0, 1 << 32))
-        for_all(inputs, 0.05, f"{name} {version}", partial(odd, version), shrink=False)
+        for_random(cls, version, 0.05, f"{name} {version}", partial(odd, version))
 
 
-def odd(version: int, given: tuple[Any, int]) -> None:
-    value, number = given
-    numbers = random.Random(number)
+def odd(version: int, value: Any, numbers: random.Random) -> None:
     places = list(spots(value))
     for _ in range(8):
         written(replaced(value, numbers.choice(places), numbers.choice(ODD)), version)
