@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.cli.runner import Run
@@ -24,7 +24,7 @@ BEHIND_ITS_LOG = {"forward": ".timeindex", "backward": ".index", "killed": (), "
 
 def dump(run: Run, copy: Copy, path: Path, *options: str) -> list[dict[str, Any]]:
     done = run("dump", path, *options)
-    rows = [json.loads(line) for line in done.out.splitlines()]
+    rows = [msgspec.json.decode(line) for line in done.out.splitlines()]
     damage = {row["reason"] for row in rows if row["kind"] == "damage"}
     assert damage <= (APART if copy.name in ("forward", "backward") else set()), done.err
     assert done.code == (4 if damage else 0)
@@ -83,7 +83,7 @@ def test_indexes_agree_with_their_logs(run: Run, copy: Copy) -> None:
 def test_indexes_are_sound_but_for_zeros_that_a_broker_preallocates(run: Run, copy: Copy) -> None:
     """A clean stop cuts them off, but not those of the metadata log."""
     done = run("dump", copy.path, "--index-sanity-check")
-    rows = [json.loads(line) for line in done.out.splitlines()]
+    rows = [msgspec.json.decode(line) for line in done.out.splitlines()]
     refused = [row for row in rows if row["kind"] == "check" and not row["passed"]]
     assert done.code == (4 if refused else 0)
     for row in refused:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any, get_type_hints
 
 import pytest
-from typer.main import get_command
 
-from kafkawire.cli import app, audit, compare, dump, explain, lag, why, witness
+from kafkawire.cli import _commands, audit, compare, dump, explain, lag, why, witness
 from kafkawire.cli.option_groups import Given, Need, groups_of, refusals_of
 from tests.cli.runner import Run
 from tests.docs.guide import commands, parse
@@ -26,7 +25,7 @@ def leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...
             yield from leaves(inner, (*words, name))
 
 
-COMMANDS = list(leaves(get_command(app)))
+COMMANDS = list(leaves(_commands()))
 
 
 def _parts(shown: str) -> tuple[str, str]:
@@ -37,7 +36,7 @@ def _parts(shown: str) -> tuple[str, str]:
 
 
 def command_of(words: tuple[str, ...]) -> Any:
-    command: Any = get_command(app)
+    command = _commands()
     for word in words:
         command = command.get_command(None, word)
     return command

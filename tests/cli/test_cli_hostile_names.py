@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from kafkawire.cli import app, main
+from kafkawire.cli import _commands, main
 from kafkawire.cli.output import Format
 from kafkawire.messages import (
     SaslAuthenticateRequest,
@@ -82,7 +81,7 @@ def every_command(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[s
         yield " ".join(words), command
 
 
-COMMANDS = dict(every_command(get_command(app)))
+COMMANDS = dict(every_command(_commands()))
 
 
 def options(command: str) -> set[str]:
