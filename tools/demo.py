@@ -20,7 +20,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-ROOT = Path(__file__).parents[1]
+from tools import ROOT
+
 CAPTURE = Path("examples/capture/transactions.pcap")
 LOGS = Path("examples/kafka-logs/three-nodes")
 REPORT = Path("demo/report.html")

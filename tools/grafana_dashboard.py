@@ -5,10 +5,11 @@ Grafana's own types (grafana-foundation-sdk) check it. The panels are the table 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
-PATH = Path(__file__).parents[1] / "docs" / "deploy" / "grafana-dashboard.json"
+from tools import ROOT
+
+PATH = ROOT / "docs" / "deploy" / "grafana-dashboard.json"
 _SOURCE = "${datasource}"
 _JOB = '{job=~"$job"}'
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from kafkawire import backend
+from tools import ROOT
 from tools.bench.machine_info import commit
-from tools.pages import sections, write_section
+from tools.pages import write_rows
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
 PACKAGES = (
     "wire", "frames", "records", "rows", "capture", "logdir", "transactions", "offsets", "client", "report", "testing",
@@ -36,8 +36,7 @@ def main(packages: list[str]) -> int:
     for package in packages or PACKAGES:
         totals, files, passed = measured(package)
         failed = failed or not passed
-        before = sections(PAGE.read_text("utf-8")).get("coverage", "").splitlines()
-        write_section(PAGE, "coverage", "\n".join([*HEAD, *rows(before, row(package, totals, files))]))
+        write_rows(PAGE, "coverage", HEAD, [row(package, totals, files)])
     return int(failed)
 
 
@@ -66,12 +65,6 @@ def row(package: str, totals: dict[str, Any], files: int) -> str:
     return (
         f"| {package} | {files} | {totals['num_statements']:,} | {totals['num_branches']:,} | {reached} | {commit()} |"
     )
-
-
-def rows(before: list[str], new: str) -> list[str]:
-    """The rows of the table with a new one, which replaces the one of its package."""
-    kept = {line.split("|")[1]: line for line in (*before, new) if line.startswith("|") and line not in HEAD}
-    return [kept[name] for name in sorted(kept)]
 
 
 if __name__ == "__main__":

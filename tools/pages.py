@@ -11,6 +11,7 @@ section puts it where it was, or at the page's end (`write_section`). Both are m
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -77,3 +78,22 @@ def write_section(page: Path, name: str, text: str) -> None:
     there = sections(before).get(name)
     after = before.rstrip("\n") + f"\n\n{section}\n" if there is None else before.replace(there, section)
     page.write_text(after, "utf-8")
+
+
+def kept_rows(section: str, head: Sequence[str], rows: Iterable[str], *, ordered: bool = True) -> list[str]:
+    """The lines of a table with these rows. Each replaces the one with the same first cell; all others stay.
+
+    Args:
+        section: text with the table as it was; empty where there is none.
+        head: the two lines above the rows.
+        ordered: by the first cell; otherwise rows keep their places, and new ones follow.
+    """
+    before = [line for line in section.splitlines() if line.startswith("|") and line not in head]
+    by_cell = {line.split("|")[1]: line for line in [*before, *rows]}
+    return [*head, *(by_cell[cell] for cell in (sorted(by_cell) if ordered else by_cell))]
+
+
+def write_rows(page: Path, name: str, head: Sequence[str], rows: Iterable[str]) -> None:
+    """Writes rows into the table that a section of a page is. Args: as of `write_section` and `kept_rows`."""
+    there = sections(page.read_text("utf-8")).get(name, "")
+    write_section(page, name, "\n".join(kept_rows(there, head, rows)))

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
+from tools import ROOT
 from tools.pages import write_section
 
-ROOT = Path(__file__).parents[1]
 PAGE, SECTION = ROOT / "docs" / "DESIGN.md", "rooms"
 _GENERATED = {"messages", "embedded", "drafts", "kafka_errors.py", "kafka_api_keys.py"}
 _SIDE_BY_SIDE = 5

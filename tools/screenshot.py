@@ -7,9 +7,8 @@ import tempfile
 from pathlib import Path
 
 from kafkawire import logdir, report, transactions
-from tools import browser
+from tools import ROOT, browser
 
-ROOT = Path(__file__).parents[1]
 LOGS = Path("examples/kafka-logs/three-nodes")
 PICTURE = ROOT / "docs" / "report.png"
 SIZE = (1000, 836)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 
+from tools import ROOT
 from tools.bench import __main__ as command
 from tools.bench.cases import BenchCase, Inputs, cases
 from tools.bench.contestants import Contestant, Entrant, python_peer
@@ -17,7 +19,6 @@ from tools.bench.job import AbsentError
 from tools.bench.measurement import BenchError, measure
 from tools.bench.peak_memory import _SHAPES, _peak, child_peak
 from tools.bench.results import BenchRun, Result
-from tools.bench.sample_data import ROOT
 from tools.bench.startup import startup
 
 pytestmark = pytest.mark.slow
@@ -61,7 +62,7 @@ def the_case(inputs: Inputs, key: str) -> BenchCase:
 
 
 def only(case: BenchCase, *entrants: Entrant) -> BenchCase:
-    return replace(case, entrants=entrants)
+    return structs.replace(case, entrants=entrants)
 
 
 def once(case: BenchCase) -> Result:
@@ -87,14 +88,14 @@ def test_different_result_of_ours_is_an_error(inputs: Inputs) -> None:
     case = the_case(inputs, "decode/TransactionLogValue")
     ours = [entrant for entrant in case.entrants if entrant.name == "kafkawire python"]
     with pytest.raises(BenchError, match="kafkawire python has another result"):
-        once(replace(only(case, *ours), check="0" * 64))
+        once(structs.replace(only(case, *ours), check="0" * 64))
 
 
 def test_different_result_of_a_peer_is_reported(inputs: Inputs) -> None:
     pytest.importorskip("kio")
     case = the_case(inputs, "decode/ProduceRequest")
     kio = [entrant for entrant in case.entrants if entrant.name == "kio"]
-    result = once(replace(only(case, *kio), check="0" * 64))
+    result = once(structs.replace(only(case, *kio), check="0" * 64))
     assert [absence.why for absence in result.absent] == ["kio has another result than the others"]
     assert result.timings == ()
 

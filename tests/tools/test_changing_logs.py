@@ -18,7 +18,7 @@ pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed"
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from tests.broker_fixture import StartCluster
-from tools.bench.sample_data import ROOT
+from tools import ROOT
 from tools.broker import BrokerUnavailableError, jars
 from tools.soak.changing_logs import disagreement, main, run_beside
 from tools.soak.log_changes import BROKERS, KEPT, WAIT_S, Changes

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.pages import kept_rows, write_rows
 from tools.wheels import __main__ as command
 from tools.wheels import building, crates, cross, interpreters, licences, sizes
 from tools.wheels.interpreters import Interpreter
@@ -174,14 +175,15 @@ def test_table_keeps_the_rows_of_wheels_that_were_not_made(tmp_path: Path) -> No
     page = tmp_path / "page.md"
     page.write_text("Text.\n")
     for row in ("| `b` | 1.0 | old | 1 |", "| `a` | 1.0 | kept | 1 |", "| `b` | 2.0 | new | 2 |"):
-        command.write(page, row)
+        write_rows(page, "wheels", command.HEAD, [row])
     table = "\n".join([*command.HEAD, "| `a` | 1.0 | kept | 1 |", "| `b` | 2.0 | new | 2 |"])
     assert page.read_text() == f"Text.\n\n<!-- wheels -->\n{table}\n<!-- /wheels -->\n"
 
 
 def test_sizes_of_wheels_that_were_not_measured_stay() -> None:
     section = "\n".join([*sizes.HEAD, "| `kafkawire`, 0.1.0 | 1 |", "| `kafkawire` | 2 |", "", "Measured at 1."])
-    assert sizes.with_rows(section, ["| `kafkawire` | 3 |", "| `kafkawire[cli]` | 4 |"])[2:] == [
+    rows = ["| `kafkawire` | 3 |", "| `kafkawire[cli]` | 4 |"]
+    assert kept_rows(section, sizes.HEAD, rows, ordered=False)[2:] == [
         "| `kafkawire`, 0.1.0 | 1 |", "| `kafkawire` | 3 |", "| `kafkawire[cli]` | 4 |",
     ]  # fmt: skip
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
+from tools import ROOT
 from tools.bench.bench_report import markdown, show
 from tools.bench.cases import CASES, Inputs, cases
 from tools.bench.dissectors import KEY as WIRESHARK
@@ -24,7 +25,6 @@ from tools.bench.machine_info import machine
 from tools.bench.measurement import BenchError, measure
 from tools.bench.peak_memory import capture_peaks, peaks
 from tools.bench.results import BenchRun, Result
-from tools.bench.sample_data import ROOT
 from tools.bench.spark_cases import KEYS as SPARK
 from tools.bench.spark_cases import spark
 from tools.bench.startup import startup

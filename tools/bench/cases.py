@@ -6,16 +6,17 @@ import inspect
 import os
 import struct
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from kafkawire.records import builder, compression
 from tools.bench import sample_captures, sample_data
 from tools.bench.contestants import Entrant, command, dump_log, kafka_java, kafkawire, python_peer
 from tools.bench.job import digest
+from tools.bench.results import Case
 
 RECORD_SET = 16 << 20
 SEGMENT = 100 << 20
@@ -40,19 +41,33 @@ MESSAGES = (
 _WITH_RECORDS = ("FetchResponse", "ProduceRequest")
 
 
-@dataclass(frozen=True)
-class BenchCase:
-    """One case. Every run of a contestant's job handles `items` items of `size` bytes in all."""
+class BenchCase(Case, frozen=True, kw_only=True):
+    """A case with those who take part. Every run of a contestant's job handles `items` items of `size` bytes in all.
 
-    key: str
-    table: str
-    title: str
-    unit: str
-    items: int
-    size: int
+    Attributes:
+        check: the digest that every result must have; that of the first contestant where it is empty.
+        memory: whether the memory of a result is measured, too.
+    """
+
     entrants: tuple[Entrant, ...]
-    check: str = ""  # the digest that every result must have; that of the first contestant where it is empty
+    check: str = ""
     memory: bool = False
+
+
+def _case(
+    key: str, table: str, title: str, unit: str, items: int, path: Path, entrants: Iterable[Entrant], **more: Any
+) -> BenchCase:
+    """A case whose input is a file."""
+    return BenchCase(
+        key=key,
+        table=table,
+        title=title,
+        unit=unit,
+        items=items,
+        size=path.stat().st_size,
+        entrants=tuple(entrants),
+        **more,
+    )
 
 
 class Inputs:
@@ -178,18 +193,9 @@ def _arguments(operation: str, message: str, version: int, inputs: Inputs) -> tu
 
 
 def _message_case(table: str, message: str, title: str, path: Path, *entrants: Entrant) -> BenchCase:
-    data = path.read_bytes()
-    return BenchCase(
-        key=f"{table}/{message}",
-        table=table,
-        title=title,
-        unit="message",
-        items=1,
-        size=len(data),
-        entrants=entrants,
-        check=digest(data),
-        memory=table == "decode",
-    )
+    check = digest(path.read_bytes())
+    more = {"check": check, "memory": table == "decode"}
+    return _case(f"{table}/{message}", table, title, "message", 1, path, entrants, **more)
 
 
 def _records(shape: str, codec: str, inputs: Inputs) -> BenchCase:
@@ -208,31 +214,14 @@ def _records(shape: str, codec: str, inputs: Inputs) -> BenchCase:
         kafka_java("records", str(path), "true", walk),
         kafka_java("records", str(path), "false", walk, variant="no checksum"),
     ]
-    return BenchCase(
-        key=f"records/{shape}/{codec}",
-        table=f"records/{shape}",
-        title=codec,
-        unit="record",
-        items=count,
-        size=path.stat().st_size,
-        entrants=tuple(entrants),
-    )
+    return _case(f"records/{shape}/{codec}", f"records/{shape}", codec, "record", count, path, entrants)
 
 
 def _values(inputs: Inputs) -> BenchCase:
     path, ends, count = inputs.log_values()
-    return BenchCase(
-        key="columns/TransactionLogValue",
-        table="columns",
-        title="TransactionLogValue v1",
-        unit="value",
-        items=count,
-        size=path.stat().st_size,
-        entrants=(
-            *(kafkawire(engine, "values", path=str(path), ends=str(ends)) for engine in ENGINES),
-            kafka_java("values", str(path), str(ends)),
-        ),
-    )
+    entrants = [kafkawire(engine, "values", path=str(path), ends=str(ends)) for engine in ENGINES]
+    entrants.append(kafka_java("values", str(path), str(ends)))
+    return _case("columns/TransactionLogValue", "columns", "TransactionLogValue v1", "value", count, path, entrants)
 
 
 #: What is dumped -> its title, kafkawire's options, kafka-dump-log's options.
@@ -254,23 +243,10 @@ def _dump(shape: str, codec: str, inputs: Inputs) -> BenchCase:
         options["options"] = ours
     if shape == "parquet":
         options["output"] = str(inputs.folder / "dump.parquet")
-    return BenchCase(
-        key=f"dump/{shape}/{codec}",
-        table="dump",
-        title=f"{title}, {codec}",
-        unit="record",
-        items=count,
-        size=path.stat().st_size,
-        entrants=(
-            # Pure Python has rows, and no arrays, before they go into a file.
-            *(
-                kafkawire(engine, "dump_arrow" if shape == "arrow" else "dump", **options)
-                for engine in ENGINES
-                if shape != "arrow" or engine == "native"
-            ),
-            dump_log(str(path), str(small), *theirs),
-        ),
-    )
+    # Pure Python has rows, and no arrays, before they go into a file.
+    job, engines = ("dump_arrow", ENGINES[:1]) if shape == "arrow" else ("dump", ENGINES)
+    entrants = [*(kafkawire(engine, job, **options) for engine in engines), dump_log(str(path), str(small), *theirs)]
+    return _case(f"dump/{shape}/{codec}", "dump", f"{title}, {codec}", "record", count, path, entrants)
 
 
 #: How transactions are taken into account -> kafkawire's options.
@@ -291,18 +267,11 @@ def _isolation(shape: str, inputs: Inputs) -> BenchCase:
     path, count = inputs.segment(codec, SEGMENT if batch > 1 else SEGMENT // 4, f"in-transactions-{batch}", **sizes)
     small, _ = inputs.segment(codec, 0, f"small-transactions-{batch}", **sizes)
     given = {"file": str(path), "small": str(small)}
-    return BenchCase(
-        key=f"isolation/{shape}",
-        table="isolation",
-        title=title,
-        unit="record",
-        items=count,
-        size=path.stat().st_size,
-        entrants=tuple(
-            kafkawire("native", "dump", variant, options=f"{options} {view}".strip(), **given)
-            for variant, view in _VIEWS.items()
-        ),
-    )
+    entrants = [
+        kafkawire("native", "dump", variant, options=f"{options} {view}".strip(), **given)
+        for variant, view in _VIEWS.items()
+    ]
+    return _case(f"isolation/{shape}", "isolation", title, "record", count, path, entrants)
 
 
 #: What is printed of a capture -> its title, kafkawire's options, tshark's forms.
@@ -316,33 +285,18 @@ _TSHARK = {"json": "tshark, json", "kafka": "tshark, json of Kafka", "fields": "
 def _capture(shape: str, connections: str, inputs: Inputs) -> BenchCase:
     path, count = inputs.capture(long=connections == "long")
     title, options, forms = _CAPTURES[shape]
-    return BenchCase(
-        key=f"capture/{shape}/{connections}",
-        table="capture",
-        title=f"{title}, {connections} connections",
-        unit="frame",
-        items=count,
-        size=path.stat().st_size,
-        entrants=(
-            *(command(engine, "capture", path=str(path), options=options) for engine in ENGINES),
-            *(python_peer(_TSHARK[form], "command_jobs:tshark", path=str(path), form=form) for form in forms),
-        ),
-    )
+    entrants = [command(engine, "capture", path=str(path), options=options) for engine in ENGINES]
+    entrants += [python_peer(_TSHARK[form], "command_jobs:tshark", path=str(path), form=form) for form in forms]
+    title = f"{title}, {connections} connections"
+    return _case(f"capture/{shape}/{connections}", "capture", title, "frame", count, path, entrants)
 
 
 def _capture_forms(connections: str, inputs: Inputs) -> BenchCase:
     path, count = inputs.capture(long=connections == "long")
-    return BenchCase(
-        key=f"capture/forms/{connections}",
-        table="capture-forms",
-        title=f"{connections} connections",
-        unit="frame",
-        items=count,
-        size=path.stat().st_size,
-        entrants=tuple(
-            kafkawire("native", "capture", form, path=str(path), form=form) for form in ("jsonl", "parquet", "columns")
-        ),
-    )
+    forms = ("jsonl", "parquet", "columns")
+    entrants = [kafkawire("native", "capture", form, path=str(path), form=form) for form in forms]
+    key, title = f"capture/forms/{connections}", f"{connections} connections"
+    return _case(key, "capture-forms", title, "frame", count, path, entrants)
 
 
 #: Key -> what makes the case.

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from tools import ROOT
 from tools.bench.job import AbsentError
-from tools.bench.sample_data import ROOT
 
 #: What developers set, and users do not: their modules are compiled once, and what is printed is buffered.
 _SET_HERE = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")

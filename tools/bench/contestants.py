@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from tools import ROOT
 from tools.bench.job import AbsentError
-from tools.bench.sample_data import ROOT
 from tools.broker.errors import BrokerUnavailableError
 from tools.broker.jars import broker_jars, java, tools_jars
 from tools.oracle.build import OracleUnavailableError, compiled

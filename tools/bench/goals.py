@@ -51,19 +51,20 @@ def ratios(run: BenchRun, table: str, ours: str, other: str) -> Ratios:
 
 def mean(table: str, ours: str, other: str) -> Callable[[BenchRun], float | None]:
     """Geometric mean of the ratios of a table. Args: as of `ratios`."""
-
-    def measure(run: BenchRun) -> float | None:
-        found = ratios(run, table, ours, other)
-        return geometric_mean([ratio for _, ratio in found]) if found else None
-
-    return measure
+    return _over(geometric_mean, table, ours, other)
 
 
 def least(table: str, ours: str, other: str) -> Callable[[BenchRun], float | None]:
     """The smallest ratio of a table. Args: as of `ratios`."""
+    return _over(min, table, ours, other)
 
+
+def _over(
+    reduce: Callable[[list[float]], float], table: str, ours: str, other: str
+) -> Callable[[BenchRun], float | None]:
     def measure(run: BenchRun) -> float | None:
-        return min((ratio for _, ratio in ratios(run, table, ours, other)), default=None)
+        found = [ratio for _, ratio in ratios(run, table, ours, other)]
+        return reduce(found) if found else None
 
     return measure
 

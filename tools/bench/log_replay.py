@@ -35,8 +35,8 @@ from kafkawire.transactions.log.ordered_replay import ordered_replay
 from kafkawire.transactions.log.packed_appends import packed, unpacked
 from kafkawire.transactions.parts.part_scan import PartTask, count_parts
 from kafkawire.wire.backend import backend
+from tools import ROOT
 from tools.bench.coordinator_logs import write_transactions
-from tools.bench.sample_data import ROOT
 from tools.bench.spark_scale import write_partitions
 from tools.pages import write_section
 

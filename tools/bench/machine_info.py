@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from tools import ROOT
 from tools.bench.results import Machine
-from tools.bench.sample_data import ROOT
 from tools.broker.errors import BrokerUnavailableError
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
 

@@ -13,7 +13,7 @@ from statistics import median
 from tools.bench.cases import BenchCase
 from tools.bench.contestants import BrokenContestantError, Contestant
 from tools.bench.job import AbsentError
-from tools.bench.results import AbsentContestant, MemoryUse, Result, Timing
+from tools.bench.results import AbsentContestant, Case, MemoryUse, Result, Timing
 
 #: The minimum number of rounds of a contestant, for jobs of any duration.
 FEWEST = 3
@@ -69,17 +69,8 @@ def measure(
             for contestant in (present if case.memory else ())
             for retained, blocks, taken in [contestant.memory()]
         ]
-    return Result(
-        key=case.key,
-        table=case.table,
-        title=case.title,
-        unit=case.unit,
-        items=case.items,
-        size=case.size,
-        timings=tuple(timings),
-        absent=tuple(absent),
-        memory=tuple(memory),
-    )
+    measured = {name: getattr(case, name) for name in Case.__struct_fields__}
+    return Result(**measured, timings=tuple(timings), absent=tuple(absent), memory=tuple(memory))
 
 
 def _agrees(

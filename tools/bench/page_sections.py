@@ -7,9 +7,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from tools import ROOT
 from tools.bench.commands import CommandError
 from tools.bench.measurement import BenchError
-from tools.bench.sample_data import ROOT
 from tools.broker.errors import BrokerToolError
 from tools.pages import write_section
 

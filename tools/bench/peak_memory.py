@@ -8,9 +8,9 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 
+from tools import ROOT
 from tools.bench.cases import LARGE_CAPTURE, LARGE_SEGMENT, SEGMENT, Inputs
 from tools.bench.results import Peak
-from tools.bench.sample_data import ROOT
 
 #: What is printed -> options.
 _SHAPES = {

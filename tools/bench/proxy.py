@@ -30,9 +30,9 @@ import msgspec
 from kafkawire import frames
 from kafkawire.messages import ApiVersionsRequest, HeartbeatRequest
 from kafkawire.proxy import Proxy
+from tools import ROOT
 from tools.bench.machine_info import machine
 from tools.bench.page_sections import Gate, gates_table, integer, section_main
-from tools.bench.sample_data import ROOT
 
 GOAL_MB_S, GOAL_MS, GOAL_MB, GOAL_CONNECTIONS = 200, 0.3, 300, 10_000
 _RESPONSE = 1 << 20

@@ -52,8 +52,8 @@ class AbsentContestant(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """One case: `items` messages, records or rows of `size` bytes in all, handled by each run of the job."""
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """What is measured: `items` messages, records or rows of `size` bytes in all, handled by each run of the job."""
 
     key: str
     table: str
@@ -61,6 +61,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     items: int
     size: int
+
+
+class Result(Case, frozen=True, kw_only=True):
+    """A case with what was measured."""
+
     timings: tuple[Timing, ...] = ()
     absent: tuple[AbsentContestant, ...] = ()
     memory: tuple[MemoryUse, ...] = ()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kafkawire import capture
 from kafkawire.capture.network import FIN, RST, SYN
-from tools.bench.sample_data import ROOT
+from tools import ROOT
 
 EXAMPLE = ROOT / "examples" / "capture" / "transactions.pcap"
 _FILE_HEADER = 24

@@ -34,7 +34,6 @@ from kafkawire.messages.produce_request import PartitionProduceData, TopicProduc
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.wire.message import Message
 
-ROOT = Path(__file__).parents[2]
 #: Bytes of one record's key and value together.
 RECORD_BYTES = 200
 BATCH_RECORDS = 80

@@ -26,10 +26,10 @@ from kafkawire import frames
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.fetch_batches import LAST_BY_NAME, fetch_request, part_in
 from kafkawire.messages import FetchRequest
+from tools import ROOT
 from tools.bench.machine_info import machine
 from tools.bench.measurement import BenchError
 from tools.bench.page_sections import integer, section_main
-from tools.bench.sample_data import ROOT
 from tools.broker import cluster
 
 CODECS = ("none", "lz4")

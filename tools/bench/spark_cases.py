@@ -6,7 +6,6 @@ JVM and Python processes, so that no thread's CPU time covers it. Contestants ta
 
 from __future__ import annotations
 
-import struct
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from kafkawire import logdir, records
 from kafkawire.messages import TransactionLogValue
 from tools.bench.measurement import BenchError
 from tools.bench.results import Result
-from tools.bench.sample_data import transaction_log_values
+from tools.bench.sample_data import transaction_log_values, write_segment
 from tools.bench.turns import Cost, all_absent, clocked, in_turn, timings
 
 MESSAGES, HEADERS, COUNT, AUDIT = "spark/messages", "spark/headers", "spark/count", "spark/audit"
@@ -35,7 +34,6 @@ PLACES, TRANSACTIONS = 8, 240_000
 #: Most rounds: each takes some seconds.
 _ROUNDS = 7
 _NOW = 1_700_000_000_000
-_OFFSET = struct.Struct(">q")
 
 Job = Callable[[], object]
 
@@ -175,17 +173,14 @@ def _audit(rounds: int) -> Result:
 
 
 def _write_small_batches(root: Path) -> None:
-    """One segment of batches of one record; a base offset is no part of a batch's checksum."""
-    batch = bytearray(records.build([records.Record(b"key", bytes(70), timestamp=_NOW)]))
-    with _segment(root, "small", 0) as file:
-        for offset in range(BATCHES):
-            _OFFSET.pack_into(batch, 0, offset)
-            file.write(batch)
+    """One segment of batches of one record."""
+    batch = records.build([records.Record(b"key", bytes(70), timestamp=_NOW)])
+    write_segment(_segment(root, "small", 0), batch, BATCHES)
 
 
 def _write_records(root: Path) -> None:
     """One segment of batches of 500 records."""
-    with _segment(root, "records", 0) as file:
+    with _segment(root, "records", 0).open("wb") as file:
         for base in range(0, RECORDS, 500):
             numbers = range(base, base + 500)
             made = [
@@ -199,7 +194,7 @@ def _write_transactions(root: Path) -> int:
     producers = 50
     written = 0
     for place in range(PLACES):
-        with _segment(root, "orders", place) as file:
+        with _segment(root, "orders", place).open("wb") as file:
             offset = 0
             sequences = dict.fromkeys(range(producers), 0)
             for number in range(TRANSACTIONS // PLACES):
@@ -233,10 +228,10 @@ def _write_transactions(root: Path) -> int:
     return written
 
 
-def _segment(root: Path, topic: str, partition: int) -> Any:
+def _segment(root: Path, topic: str, partition: int) -> Path:
     folder = root / f"{topic}-{partition}"
     folder.mkdir()
-    return (folder / f"{0:020}.log").open("wb")
+    return folder / f"{0:020}.log"
 
 
 # Measuring -----------------------------------------------------------------------------------------------------------

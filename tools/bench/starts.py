@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kafkawire.testing import MockBroker
+from tools import ROOT
 from tools.bench.commands import run, users_environment
 from tools.bench.page_sections import integer, section_main
-from tools.bench.sample_data import ROOT
 
 #: What each command may take of `--version`, and by how much runs differ.
 _GATE, _NOISE = 1.3, 0.05

@@ -12,12 +12,13 @@ from typing import Annotated
 
 import typer
 
+from tools import ROOT
 from tools.conformance.conformance_page import page, table
 from tools.conformance.release_comparison import RELEASES, Amounts, ReleaseOutcome, compare
 from tools.oracle import OracleUnavailableError
 from tools.pages import keep_sections
 
-PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
+PAGE = ROOT / "docs" / "conformance.md"
 _SHOWN = 20
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

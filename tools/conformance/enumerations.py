@@ -16,11 +16,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tools import ROOT
 from tools.broker import jars
 from tools.broker.errors import BrokerToolError
 from tools.broker.jars import BROKER_VERSION
 
-ABOUT = Path(__file__).parents[1] / "import_schemas" / "about"
+ABOUT = ROOT / "tools" / "import_schemas" / "about"
 _SOURCE = Path(__file__).parent / "EnumNumbers.java"
 #: A number that a sentence explains: at its beginning, after punctuation or a conjunction, and followed by words.
 _EXPLAINED = re.compile(r"(?:^|[:;,(.] |\bor |\band )(-?\d+)(?= \(?[A-Za-z*]|:)")
@@ -52,9 +53,7 @@ _ACLS = {0: _UNKNOWN, 1: _FILTERS}
 _OF_ACLS = ("CreateAclsRequest", "DeleteAclsResponse", "DescribeAclsResponse", "AccessControlEntryRecord")
 
 ENUMERATIONS = (
-    Enumeration(
-        ("*:DeliveryState",), "org.apache.kafka.server.share.fetch.RecordState#id"
-    ),
+    Enumeration(("*:DeliveryState",), "org.apache.kafka.server.share.fetch.RecordState#id"),
     Enumeration(
         ("ConsumerGroupCurrentMemberAssignmentValue:State",),
         "org.apache.kafka.coordinator.group.modern.MemberState#value",
@@ -69,9 +68,7 @@ ENUMERATIONS = (
     Enumeration(("*:ShareAcquireMode",), f"{_CLIENTS}.consumer.internals.ShareAcquireMode#id"),
     Enumeration(("*:StatusCode",), f"{_COMMON}.requests.StreamsGroupHeartbeatResponse$Status#code"),
     Enumeration(("*:LeaderRecoveryState",), "org.apache.kafka.metadata.LeaderRecoveryState#value"),
-    Enumeration(
-        ("*:RemoteLogSegmentState",), "org.apache.kafka.server.log.remote.storage.RemoteLogSegmentState#id"
-    ),
+    Enumeration(("*:RemoteLogSegmentState",), "org.apache.kafka.server.log.remote.storage.RemoteLogSegmentState#id"),
     Enumeration(
         ("*:RemotePartitionDeleteState",), "org.apache.kafka.server.log.remote.storage.RemotePartitionDeleteState#id"
     ),
@@ -80,16 +77,12 @@ ENUMERATIONS = (
         f"{_COMMON}.record.internal.ControlRecordType#type",
         left_out={-1: _UNKNOWN},
     ),
-    Enumeration(
-        ("*:CompressionType", "*:AcceptedCompressionTypes"), f"{_COMMON}.record.internal.CompressionType#id"
-    ),
+    Enumeration(("*:CompressionType", "*:AcceptedCompressionTypes"), f"{_COMMON}.record.internal.CompressionType#id"),
     Enumeration(("*:IsolationLevel",), f"{_COMMON}.IsolationLevel#id"),
     Enumeration(("*:KeyType",), f"{_COMMON}.requests.FindCoordinatorRequest$CoordinatorType#id"),
     Enumeration(("*:ConfigOperation",), f"{_CLIENTS}.admin.AlterConfigOp$OpType#id"),
     Enumeration(("*:UpgradeType",), f"{_CLIENTS}.admin.FeatureUpdate$UpgradeType#code", left_out={0: _UNKNOWN}),
-    Enumeration(
-        ("*:EndpointType",), f"{_CLIENTS}.admin.EndpointType#id", left_out={0: _UNKNOWN}
-    ),
+    Enumeration(("*:EndpointType",), f"{_CLIENTS}.admin.EndpointType#id", left_out={0: _UNKNOWN}),
     Enumeration(("*:ConfigType",), f"{_COMMON}.requests.DescribeConfigsResponse$ConfigType#id"),
     Enumeration(
         ("DescribeConfigsResponse:ConfigSource",), f"{_COMMON}.requests.DescribeConfigsResponse$ConfigSource#id"

@@ -20,8 +20,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kafkawire import backend
+from tools import ROOT
 from tools.fuzz import fuzz_outcomes, sanitizer
-from tools.fuzz.libfuzzer_runs import ROOT, fuzz
+from tools.fuzz.libfuzzer_runs import fuzz
 from tools.fuzz.targets import TARGETS
 
 

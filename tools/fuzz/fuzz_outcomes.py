@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tools import ROOT
 from tools.bench.machine_info import commit
-from tools.fuzz.libfuzzer_runs import ROOT, FuzzOutcome
+from tools.fuzz.libfuzzer_runs import FuzzOutcome
 from tools.fuzz.targets import TARGETS
 from tools.pages import write_section
 

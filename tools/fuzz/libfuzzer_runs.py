@@ -13,10 +13,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tools import ROOT
 from tools.fuzz import sanitizer
 from tools.fuzz.target import FuzzTarget
 
-ROOT = Path(__file__).parents[2]
 #: Limits of a run: memory in MiB, seconds for one input, number of inputs. The last one is there because code that
 #: atheris instruments keeps memory (60 KB an input of records; none without instrumentation).
 LIMITS = ("-rss_limit_mb=2048", "-timeout=20", "-report_slow_units=20")

@@ -13,7 +13,8 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tools import ROOT
+
 TARGET = ROOT / "native" / "target" / "address"
 #: Names the engine that a run loads instead of the installed one.
 VARIABLE = "KAFKAWIRE_FUZZ_ENGINE"

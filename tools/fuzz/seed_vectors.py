@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from tools import ROOT
+
 _VECTORS = ROOT / "tests" / "golden" / "vectors" / "4.4.0"
 EXAMPLES = ROOT / "examples"
 #: Longest seed in bytes: a fuzzer changes little of a long one.

@@ -16,10 +16,11 @@ from kafkawire.codegen.importing import annotate, catalogue, decisions, render
 from kafkawire.codegen.importing.catalogue import Catalogue, CatalogueMessage
 from kafkawire.codegen.importing.sources import newest_first
 from kafkawire.errors import SchemaError
+from tools import ROOT
 from tools.import_schemas import about, enums, release_versions, schema_jars
 
 CACHE = Path.home() / ".cache" / "kafkawire" / "jars"
-SCHEMAS = Path(__file__).parents[2] / "schemas" / "kafka"
+SCHEMAS = ROOT / "schemas" / "kafka"
 RELEASES_FILE = Path(__file__).parent / "releases.json"
 
 

@@ -8,10 +8,11 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
-from pathlib import Path
 from typing import Any
 
-SCHEMAS = Path(__file__).parents[2] / "schemas"
+from tools import ROOT
+
+SCHEMAS = ROOT / "schemas"
 #: Characters of one sentence or three.
 LONGEST = 600
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")

@@ -10,9 +10,10 @@ from pathlib import Path
 from kafkawire.codegen.importing import decisions
 from kafkawire.codegen.importing.sources import Release
 from kafkawire.codegen.versions import VersionRange
+from tools import ROOT
 from tools.import_schemas import schema_jars
 
-FILE = Path(__file__).parents[2] / "schemas" / "release_versions.json"
+FILE = ROOT / "schemas" / "release_versions.json"
 #: Oldest first.
 RELEASES = (
     "2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2", "3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2",

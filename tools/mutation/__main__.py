@@ -31,6 +31,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from tools import ROOT
 from tools.mutation import mutation_table, rust
 from tools.mutation.mutation_table import MutationOutcome
 from tools.mutation.sample import Tried, draw
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from cosmic_ray.work_item import WorkItem
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 #: What tests of codecs need of the checkout.
 COPIED = (
     "kafkawire", "codegen", "schemas", "native", "tests", "tools", "examples", "docs", "pyproject.toml", "README.md",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
+from tools import ROOT
 from tools.bench.machine_info import commit
-from tools.pages import sections, write_section
+from tools.pages import write_rows
 
-PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
+PAGE = ROOT / "CONTRIBUTING.md"
 HEAD = (
     "| package | files | N, S | mutants | noticed | equivalent | survived | at |",
     "|---|---:|---|---:|---:|---:|---:|---|",
@@ -33,10 +34,8 @@ def write(outcomes: Mapping[str, Sequence[MutationOutcome]], whole: set[str], sa
         outcomes: by package. `whole`: packages of which every file was tried.
         sample: mutants of a file, at most. `seed`: of the sample.
     """
-    before = sections(PAGE.read_text("utf-8")).get("mutation", "").splitlines()
     rows = [row(package, found, package in whole, f"{sample}, {seed}") for package, found in outcomes.items() if found]
-    kept = {line.split("|")[1]: line for line in (*before, *rows) if line.startswith("|") and line not in HEAD}
-    write_section(PAGE, "mutation", "\n".join([*HEAD, *(kept[key] for key in sorted(kept))]))
+    write_rows(PAGE, "mutation", HEAD, rows)
 
 
 def row(package: str, outcomes: Sequence[MutationOutcome], whole: bool, sampled: str) -> str:

@@ -19,9 +19,9 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
+from tools import ROOT
 from tools.mutation.sample import Tried, draw
 
-ROOT = Path(__file__).parents[2]
 #: Compiled quickly, and as in a release without checks of overflow: a mutant that overflows computes on.
 ENVIRONMENT = {
     "KAFKAWIRE_BACKEND": "native",

@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -29,8 +28,10 @@ def draw(mutants: list[T], sample: int, seed: int, line: Callable[[T], int]) -> 
         line: the line of a mutant.
     """
     taken: Counter[int] = Counter()
-    ranked = []
-    for mutant in random.Random(seed).sample(mutants, len(mutants)):
-        ranked.append((taken[line(mutant)], mutant))
+
+    def rank(mutant: T) -> int:
+        """How many mutants of its line were ranked before."""
         taken[line(mutant)] += 1
-    return [mutant for _, mutant in sorted(ranked, key=itemgetter(0))][: sample or None]
+        return taken[line(mutant)]
+
+    return sorted(random.Random(seed).sample(mutants, len(mutants)), key=rank)[: sample or None]

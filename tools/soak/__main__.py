@@ -19,7 +19,7 @@ from types import FrameType
 import msgspec
 from rich.console import Console
 
-from tools.bench.sample_data import ROOT
+from tools import ROOT
 from tools.broker import BrokerToolError, cluster
 from tools.broker.jars import BROKER_VERSION
 from tools.pages import write_section

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tools.bench.sample_data import ROOT
+from tools import ROOT
 from tools.broker import orphans
 
 _END_S = 60.0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.bench.sample_data import ROOT
+from tools import ROOT
 from tools.broker import RunningCluster
 from tools.polling import until
 from tools.recordings.raw_client import RawCluster, RawProducer

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tools.bench.sample_data import ROOT
+from tools import ROOT
 from tools.broker import jars
 
 from .child_process import SoakError

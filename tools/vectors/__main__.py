@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 
+from tools import ROOT
 from tools.oracle import OracleUnavailableError
 from tools.vectors.suite import write
 
-GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "vectors"
+GOLDEN = ROOT / "tests" / "golden" / "vectors"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

@@ -49,15 +49,7 @@ def write(folder: Path, *, objects: int, inputs: int, budget: int) -> dict[str, 
 def _messages(oracle: Oracle, found: list[Pair], objects: int, budget: int) -> Iterator[Line]:
     work = [(pair, seed) for pair in found for seed in range(objects + 1)]
     answers = oracle.ask(
-        {
-            "op": "make",
-            "name": pair.name,
-            "version": pair.version,
-            "style": "random" if seed else "default",
-            "seed": seed,
-            "budget": budget,
-        }
-        for pair, seed in work
+        pair.question("make", style="random" if seed else "default", seed=seed, budget=budget) for pair, seed in work
     )
     for (pair, seed), answer in zip(work, answers, strict=True):
         yield {
@@ -78,9 +70,7 @@ def _inputs(oracle: Oracle, found: list[Pair], inputs: int) -> Iterator[Line]:
         for mutant in mutants(pair, 0, inputs, budget=100)
         if oracle.release == NEWEST or "count" not in mutant.what
     ]
-    answers = oracle.ask(
-        {"op": "read", "name": pair.name, "version": pair.version, "bytes": mutant.data.hex()} for pair, mutant in work
-    )
+    answers = oracle.ask(pair.question("read", mutant.data) for pair, mutant in work)
     for (pair, mutant), answer in zip(work, answers, strict=True):
         line: Line = {
             "message": pair.name,

@@ -27,9 +27,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tools.pages import sections, write_section
+from tools import ROOT
+from tools.pages import write_rows
 from tools.wheels import building, cross, interpreters
-from tools.wheels.building import ROOT, BuildError
+from tools.wheels.building import BuildError
 from tools.wheels.interpreters import Interpreter
 
 SMOKE = Path(__file__).with_name("smoke.py")
@@ -85,7 +86,7 @@ def main() -> int:
             row = made(step, arguments.output, commit)
             failed += row is None
             if row and arguments.write:
-                write(PAGE, row)
+                write_rows(PAGE, "wheels", HEAD, [row])
     return int(failed > 0)
 
 
@@ -101,13 +102,6 @@ def made(step: Callable[[], tuple[Path, str]], output: Path, commit: str) -> str
     print(f"  {printed} ({time.monotonic() - start:.0f} s)", flush=True)
     tags = "-".join(wheel.stem.split("-")[2:])
     return f"| `{tags}` | {wheel.stat().st_size / 1e6:.1f} | {printed} | {commit} |"
-
-
-def write(page: Path, row: str) -> None:
-    """Writes a wheel's row into the table of a page; those of other wheels stay."""
-    lines = sections(page.read_text("utf-8")).get("wheels", "").splitlines()
-    by_wheel = {line.split("|")[1]: line for line in [*lines, row] if line.startswith("| `")}
-    write_section(page, "wheels", "\n".join([*HEAD, *(line for _, line in sorted(by_wheel.items()))]))
 
 
 def tried(sdist: Path, interpreter: Interpreter, folder: Path, backend: str) -> tuple[Path, str]:

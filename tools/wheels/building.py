@@ -10,7 +10,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tools import ROOT
+
 #: What earlier builds compiled of the engine's crates is used again.
 TARGET = ROOT / "native" / "target"
 #: What an isolated build installs for itself is of the versions that everything else here is of, too. (A URL,

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from tools import ROOT
+
 MANIFEST = ROOT / "native" / "Cargo.toml"
 PINS = ROOT / "native" / "crates.lock"
 LOCK = ROOT / "native" / "Cargo.lock"

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tools import ROOT
+
 #: Where managers of versions keep theirs: pyenv, uv, and the images in which manylinux wheels are built.
 FOLDERS = ("~/.pyenv/versions/*/bin", "~/.local/share/uv/python/*/bin", "/opt/python/*/bin")
 _NAME = re.compile(r"python3\.\d+t?")

@@ -12,8 +12,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+from tools import ROOT
 from tools.wheels import crates
-from tools.wheels.crates import ROOT, Crate
+from tools.wheels.crates import Crate
 
 PAGE = ROOT / "LICENSE-THIRD-PARTY.txt"
 HEAD = """\

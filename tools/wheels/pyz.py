@@ -15,8 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tools import ROOT
 from tools.wheels import building
-from tools.wheels.building import ROOT, BuildError
+from tools.wheels.building import BuildError
 
 NAME = "kafkawire.pyz"
 

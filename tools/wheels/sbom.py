@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from tools.wheels.crates import ROOT, Crate
+from tools import ROOT
+from tools.wheels.crates import Crate
 
 #: The file's place in a wheel.
 PLACE = "sboms/kafkawire.cdx.json"

@@ -12,9 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from tools.pages import sections, write_section
+from tools import ROOT
+from tools.pages import kept_rows, sections, write_section
 from tools.wheels import building
-from tools.wheels.building import ROOT
 
 HEAD = ("| installed | wheel, MB | packages | MB | seconds |", "|---|---:|---:|---:|---:|")
 EXTRAS = ("", "cli", "cli,net", "arrow", "all")
@@ -32,12 +32,6 @@ def measured(wheel: str, extras: str, folder: Path) -> tuple[int, float, float]:
     return len(list(site.glob("*.dist-info"))), size / 1e6, seconds
 
 
-def with_rows(section: str, rows: list[str]) -> list[str]:
-    """The lines of the table with new rows; those of other names stay."""
-    listed = [line for line in section.splitlines() if line.startswith("| `")]
-    return [*HEAD, *{row.split("|")[1]: row for row in [*listed, *rows]}.values()]
-
-
 def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory(prefix="sizes-") as folder:
@@ -53,7 +47,7 @@ def main() -> None:
                 )
                 print(rows[-1], flush=True)
     page = ROOT / "docs" / "install.md"
-    lines = with_rows(sections(page.read_text("utf-8")).get("sizes", ""), rows)
+    lines = kept_rows(sections(page.read_text("utf-8")).get("sizes", ""), HEAD, rows, ordered=False)
     write_section(page, "sizes", "\n".join([*lines, "", f"Measured at {building.commit()}."]))
 
 

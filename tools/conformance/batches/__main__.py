@@ -12,13 +12,14 @@ from typing import Annotated
 import typer
 
 from kafkawire import backend
+from tools import ROOT
 from tools.bench.machine_info import commit
 from tools.conformance.batches import batch_judging
 from tools.conformance.batches.batch_comparison import Amounts, BatchOutcome, compare
 from tools.oracle import Oracle, OracleUnavailableError
 from tools.pages import templates, write_section
 
-PAGE = Path(__file__).parents[3] / "docs" / "conformance.md"
+PAGE = ROOT / "docs" / "conformance.md"
 RELEASE = "4.4.0"
 _SHOWN = 20
 

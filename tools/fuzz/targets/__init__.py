@@ -18,22 +18,9 @@ from tools.fuzz.targets import (
     schemas,
     tiered_replicas,
     tls,
-)
+)  # fmt: skip
 
-TARGETS: dict[str, FuzzTarget] = {
-    target.name: target
-    for module in (
-        messages,
-        schemas,
-        records,
-        logs,
-        tiered_replicas,
-        captures,
-        tls,
-        logins,
-        brokers,
-        journals,
-        commands,
-    )
-    for target in module.TARGETS
-}
+_MODULES = (
+    messages, schemas, records, logs, tiered_replicas, captures, tls, logins, brokers, journals, commands,
+)  # fmt: skip
+TARGETS: dict[str, FuzzTarget] = {target.name: target for module in _MODULES for target in module.TARGETS}

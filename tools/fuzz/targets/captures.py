@@ -208,14 +208,10 @@ def _links() -> dict[int, list[bytes]]:
         for piece, more in ((six[40:48], 1), (six[48:], 8))
     ]
     plain = [*ip, six, extended, *parts, *six_parts]
-    options = [
-        (20, b"\x0a\0\0\1"),
-        (21, b"\x0a\0\0\2"),
-        (24, b"\0\0\0\2"),
-        (25, b"\0\0\x9c\x40"),
-        (26, b"\0\0\x23\x84"),
-    ]
-    exported = b"".join(struct.pack(">HH", code, len(value)) + value for code, value in options) + bytes(4)
+    # Exported PDUs: addresses of both sides, the kind of port, and the ports.
+    options = {20: "0a000001", 21: "0a000002", 24: "00000002", 25: "00009c40", 26: "00002384"}
+    exported = b"".join(struct.pack(">HH", code, 4) + bytes.fromhex(value) for code, value in options.items())
+    exported += bytes(4)
     return {
         1: [*map(wiretap.ethernet, plain), *wrapped, *pieces],
         113: [bytes(14) + (b"\x86\xdd" if packet[0] >> 4 == 6 else b"\x08\0") + packet for packet in plain],

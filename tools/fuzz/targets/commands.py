@@ -17,6 +17,7 @@ from kafkawire.cli.formatting import printable
 from kafkawire.cli.ranges import offset_range, time_range
 from kafkawire.client.errors import ConfigError
 from kafkawire.client.transport.config import parse_addresses
+from tools import ROOT
 from tools.fuzz import input_files, inputs, seed_vectors
 from tools.fuzz.target import FuzzTarget
 from tools.fuzz.targets import captures, records
@@ -151,7 +152,7 @@ def _run(arguments: list[str]) -> tuple[int, str, str]:
 
 
 def _commands() -> Iterator[bytes]:
-    schema = seed_vectors.ROOT / "schemas" / "kafka" / "transaction" / "TransactionLogValue.json"
+    schema = ROOT / "schemas" / "kafka" / "transaction" / "TransactionLogValue.json"
     indexes = sorted(seed_vectors.EXAMPLES.glob("kafka-logs/one-node/*/*/*.*index"))[:2]
     bodies = {
         "message": [

@@ -221,14 +221,8 @@ def _tokens() -> Iterator[bytes]:
     yield b"HTTP/1.1 100 Continue\r\n\r\n" + head + b"\r\n[]"
     yield b"SSH-2.0-OpenSSH\r\n"
     yield head + b"\r\n" + b"[" * 5000
-    for url in (
-        b"http://localhost:abc/",
-        b"http://127.0.0.1/\x01",
-        b"http://[::1/",
-        b"ftp://localhost/",
-        b"https://a b/",
-    ):
-        yield b"url " + url
+    for url in ("http://localhost:abc/", "http://127.0.0.1/\x01", "http://[::1/", "ftp://localhost/", "https://a b/"):
+        yield f"url {url}".encode()
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from kafkawire.codegen import names, render
 from kafkawire.codegen.load import load_text
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import SchemaError
-from tools.fuzz import inputs, seed_vectors
+from tools import ROOT
+from tools.fuzz import inputs
 from tools.fuzz.target import FuzzTarget
 
 #: Between a schema and the bytes that its message is to read.
@@ -49,12 +50,12 @@ def _check_problems(error: SchemaError) -> None:
 
 
 def _schemas() -> Iterator[bytes]:
-    root = seed_vectors.ROOT / "schemas"
+    root = ROOT / "schemas"
     for path in sorted(root.glob("k*/**/*.json"))[::_EVERY]:
         data = _without_comments(path.read_text())
         if len(data) < 2500:
             yield data + _BEHIND + bytes(40)
-    for path in sorted((seed_vectors.ROOT / "tests" / "schemas_kafka").glob("*.json")):
+    for path in sorted((ROOT / "tests" / "schemas_kafka").glob("*.json")):
         yield _without_comments(path.read_text()) + _BEHIND + bytes(range(60))
     for depth in (10, 31, 32, 33, 400):
         struct = '{"name":"F%d","type":"S%d","versions":"0+","fields":[%s]}'
@@ -78,19 +79,8 @@ def _without_comments(text: str) -> bytes:
 # ----------------------------------------------------------------------------------------------------------------------
 
 _TYPES = (
-    "bool",
-    "int8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "float64",
-    "string",
-    "bytes",
-    "records",
-    "uuid",
-)
+    "bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "string", "bytes", "records", "uuid",
+)  # fmt: skip
 _KEYS = (
     *("name", "type", "versions", "validVersions", "flexibleVersions", "nullableVersions", "taggedVersions", "tag"),
     *("fields", "commonStructs", "default", "ignorable", "mapKey", "entityType", "about", "flexibleVersions", "apiKey"),
