@@ -148,6 +148,6 @@ def test_the_page_has_the_table_of_what_is_meant() -> None:
     assert "| mutated | refused by both | 30,000 |" in shown
     assert "**1 difference** that is not meant." in shown
     assert "- `mutated: : offsets 'differ'`" in shown
-    for meant in batch_judging.MEANT:
+    for meant in (*batch_judging.REFUSALS, *batch_judging.FIELDS):
         assert f"| {meant.name} | {meant.why} |" in shown
     assert summary(outcome) == "31,211 batches, of which 30,001 are mutated; 1 differences that are not meant."

@@ -28,7 +28,7 @@ from tests.capture.tls_traffic import CLIENT, SERVER, Endpoints
 from tests.capture.wiretap import Conversation, ethernet, pcap
 from tools import ROOT
 from tools.bench.cases import LARGE_CAPTURE, Inputs
-from tools.bench.commands import run
+from tools.bench.measured_commands import run
 from tools.bench.measurement import BenchError
 from tools.bench.page_sections import Gate, gates_table, integer, section_main
 from tools.bench.peak_memory import child_peak

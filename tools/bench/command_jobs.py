@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from tools.bench.commands import run, users_environment
 from tools.bench.job import AbsentError, Job, digest
+from tools.bench.measured_commands import run, users_environment
 
 #: The exit code of an incomplete result: the example has a request of a version that does not exist.
 _INCOMPLETE = 4

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from kafkawire.cli.schema_emit import display_rules, wireshark_messages
 from kafkawire.codegen.wireshark import render_wireshark
-from tools.bench.commands import CommandError, run
 from tools.bench.job import AbsentError
+from tools.bench.measured_commands import CommandError, run
 from tools.bench.results import Result
 from tools.bench.sample_captures import write_capture
 from tools.bench.turns import Cost, all_absent, in_turn, timings

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools.bench.cases import Inputs
-from tools.bench.commands import least_processor_time, users_environment
+from tools.bench.measured_commands import least_processor_time, users_environment
 from tools.bench.page_sections import integer, section_main
 
 _CAPTURE_BYTES, _LOG_BYTES = 41 << 20, 100 << 20

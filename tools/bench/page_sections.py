@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tools import ROOT
-from tools.bench.commands import CommandError
+from tools.bench.measured_commands import CommandError
 from tools.bench.measurement import BenchError
 from tools.broker.errors import BrokerToolError
 from tools.pages import write_section

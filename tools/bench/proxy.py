@@ -22,7 +22,7 @@ import threading
 import time
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -59,11 +59,11 @@ class Measured(msgspec.Struct, frozen=True):
     idle_mb: float
 
 
-class _Process:
-    """A proxy in a process of its own."""
+class _Process(AbstractContextManager["_Process"]):
+    """A proxy in a process of its own, which ends with the block."""
 
-    def __init__(self, broker: str) -> None:
-        command = [sys.executable, "-m", "tools.bench.proxy", "--run", broker]
+    def __init__(self, broker: tuple[str, int]) -> None:
+        command = [sys.executable, "-m", "tools.bench.proxy", "--run", f"{broker[0]}:{broker[1]}"]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         assert self._process.stdout is not None
         host, _, port = self._process.stdout.readline().strip().rpartition(":")
@@ -77,18 +77,9 @@ class _Process:
         lines = Path(f"/proc/{self._process.pid}/status").read_text("ascii").splitlines()
         return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
 
-    def end(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.wait()
-
-
-@contextmanager
-def _proxy(broker: tuple[str, int]) -> Iterator[_Process]:
-    process = _Process(f"{broker[0]}:{broker[1]}")
-    try:
-        yield process
-    finally:
-        process.end()
 
 
 @contextmanager
@@ -120,7 +111,7 @@ def throughput(mb: int) -> float:
     """MB that pass for a second of the proxy's CPU."""
     answer = frames.with_size((5).to_bytes(4, "big") + bytes(_RESPONSE - 4))
     count = max(1, mb * 10**6 // len(answer))
-    with _broker(answer, count) as broker, _proxy(broker) as proxy, socket.create_connection(proxy.address) as client:
+    with _broker(answer, count) as broker, _Process(broker) as proxy, socket.create_connection(proxy.address) as client:
         client.sendall(_SMALL)
         buffer, left = bytearray(1 << 20), count * len(answer)
         before = proxy.cpu_s()
@@ -134,7 +125,7 @@ def latency(rounds: int) -> tuple[float, float]:
     answer = frames.with_size((5).to_bytes(4, "big") + bytes(10))
     with (
         _broker(answer) as broker,
-        _proxy(broker) as proxy,
+        _Process(broker) as proxy,
         socket.create_connection(broker) as direct,
         socket.create_connection(proxy.address) as through,
     ):
@@ -166,7 +157,7 @@ class _Echo(asyncio.Protocol):
 async def _idle(count: int) -> float:
     writers: list[asyncio.StreamWriter] = []
     server = await asyncio.get_running_loop().create_server(_Echo, "127.0.0.1", 0)
-    with _proxy(server.sockets[0].getsockname()) as proxy:
+    with _Process(server.sockets[0].getsockname()) as proxy:
         for _ in range(count):
             reader, writer = await asyncio.open_connection(*proxy.address)
             writers.append(writer)

@@ -18,6 +18,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 from statistics import median
 from typing import Any
@@ -51,14 +52,6 @@ def _scan(servers: str, topic: str, rows: int, columns: tuple[str, ...] | None =
     import kafkawire
 
     return sum(batch.num_rows for batch in kafkawire.scan(bootstrap_servers=servers, topics=topic, columns=columns))
-
-
-def _with_states(servers: str, topic: str, rows: int) -> int:
-    return _scan(servers, topic, rows, None)
-
-
-def _tuned(servers: str, topic: str, rows: int) -> int:
-    return _confluent(servers, topic, rows, _TUNED)
 
 
 def _confluent(servers: str, topic: str, rows: int, settings: dict[str, int] | None = None) -> int:
@@ -115,7 +108,13 @@ def _received(link: socket.socket, into: memoryview) -> memoryview:
     return into
 
 
-CONTESTANTS: dict[str, Read] = {OURS: _scan, WITH_STATES: _with_states, PEER: _confluent, TUNED: _tuned, BYTES: _bytes}
+CONTESTANTS: dict[str, Read] = {
+    OURS: _scan,
+    WITH_STATES: partial(_scan, columns=None),
+    PEER: _confluent,
+    TUNED: partial(_confluent, settings=_TUNED),
+    BYTES: _bytes,
+}
 
 
 def measured(name: str, servers: str, topic: str, rows: int) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kafkawire.testing import MockBroker
 from tools import ROOT
-from tools.bench.commands import run, users_environment
+from tools.bench.measured_commands import run, users_environment
 from tools.bench.page_sections import integer, section_main
 
 #: What each command may take of `--version`, and by how much runs differ.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tools.bench.commands import CommandError, run, users_environment
 from tools.bench.job import AbsentError
+from tools.bench.measured_commands import CommandError, run, users_environment
 from tools.bench.results import Result
 from tools.bench.turns import Cost, in_turn, timings
 

@@ -21,7 +21,7 @@ import msgspec
 from kafkawire.client import Admin, ClientError, TopicPartition
 from kafkawire.messages import CreateTopicsRequest
 from kafkawire.messages.create_topics_request import CreatableTopic
-from tools.bench.commands import CommandError, run, users_environment
+from tools.bench.measured_commands import CommandError, run, users_environment
 from tools.bench.measurement import BenchError
 from tools.bench.results import AbsentContestant, Result
 from tools.bench.turns import Cost, all_absent, in_turn, timings

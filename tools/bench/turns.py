@@ -24,9 +24,9 @@ def clocked(job: Callable[[], object]) -> Callable[[], Cost]:
     """A run of a job whose measure is the clock's time; its processor time is that of this process alone."""
 
     def run() -> Cost:
-        begun, used = time.monotonic(), time.process_time()
+        started, used = time.monotonic(), time.process_time()
         job()
-        return Cost(time.monotonic() - begun, time.process_time() - used)
+        return Cost(time.monotonic() - started, time.process_time() - used)
 
     return run
 

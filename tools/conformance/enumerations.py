@@ -11,7 +11,6 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -207,10 +206,8 @@ def asked(version: str = BROKER_VERSION, cache: Path | None = None) -> dict[str,
     path = f"{jars.broker_jars(version, cache=cache)}/*"
     enums = sorted({row.enum for row in ENUMERATIONS})
     found: dict[str, dict[int, str]] = {}
-    with tempfile.TemporaryDirectory(prefix="kafkawire-enums-") as classes:
-        subprocess.run(["javac", "-d", classes, str(_SOURCE)], check=True, capture_output=True)
-        command = [jars.java(), "-cp", f"{classes}:{path}", "EnumNumbers", *enums]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    command = [jars.java(), "-cp", path, str(_SOURCE), *enums]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     for line in done.stdout.splitlines():
         name, constant, number = line.split(" ")
         found.setdefault(name, {})[int(number)] = constant

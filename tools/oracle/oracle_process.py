@@ -6,9 +6,9 @@ import json
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tools.broker.errors import BrokerUnavailableError
@@ -21,7 +21,7 @@ _BATCH = 200
 Answer = dict[str, Any]
 
 
-class Oracle:
+class Oracle(AbstractContextManager["Oracle"]):
     """Sends questions to the classes of a release; a context manager. README.md lists the questions."""
 
     def __init__(self, release: str, extra: list[Path] | None = None) -> None:
@@ -35,12 +35,7 @@ class Oracle:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", errors="surrogatepass"
         )
 
-    def __enter__(self) -> Oracle:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

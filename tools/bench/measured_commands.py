@@ -60,7 +60,7 @@ def run(
         AbsentError: the native engine is not installed. CommandError: another exit code.
     """
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as errors:
-        begun = time.monotonic()
+        started = time.monotonic()
         child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -70,7 +70,7 @@ def run(
             cwd=folder,
         )
         _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - started
         child.returncode = os.waitstatus_to_exitcode(status)
         errors.seek(0)
         text = errors.read().decode("utf-8", "replace")

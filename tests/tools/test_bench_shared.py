@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tools.bench import page_sections
-from tools.bench.commands import CommandError, least_processor_time, run, users_environment
 from tools.bench.job import AbsentError
+from tools.bench.measured_commands import CommandError, least_processor_time, run, users_environment
 from tools.bench.measurement import BenchError
 from tools.bench.page_sections import integer, section_main
 from tools.bench.turns import Cost, in_turn, timings
