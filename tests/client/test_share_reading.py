@@ -23,7 +23,7 @@ from kafkawire.offsets.share_explain import ShareExplained
 from kafkawire.rows import CheckAnswer, HistoryEvent, Lag, Row, ShareRange, Subject, Why
 from kafkawire.transactions.checks.check_names import SHARE_CHECKS
 from tools.broker import BrokerUnavailableError, cluster, jars
-from tools.recordings import example_share_groups as recipe
+from tools.recordings import example_folder as recipe
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from kafkawire.logdir.file_names import PartitionName
 from kafkawire.logdir.log_files import log_file, partition_of
 from tests.logdir.test_logdir_tiers import consumed, orders, rows_of
 from tools.recordings.archive import unpacked
-from tools.recordings.tier_objects import TIERS
+from tools.recordings.tiered_storage import TIERS
 
 LAYOUTS = [name for name in TIERS if "encrypted" not in name]
 TOPIC_ID = "6i8J_b6cRDaTJ2jld3ungw"

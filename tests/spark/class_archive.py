@@ -16,8 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tools.broker import BrokerUnavailableError
-from tools.broker.class_archive import ClassArchive
 from tools.broker.jars import java
+from tools.broker.storage import ClassArchive
 
 ROOT = Path(__file__).parents[2]
 #: Options of Java processes: of drivers and Connect servers, of a standalone cluster's master and workers.

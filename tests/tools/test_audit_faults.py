@@ -15,8 +15,19 @@ from kafkawire.logdir.tiers import Joined
 from kafkawire.transactions import last_stable_offset
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, replica_facts
 from kafkawire.transactions.checks.tier_copies import tier_answers
-from tools.audit_faults.fault_outcomes import audit_of, broken, outcomes, write
-from tools.audit_faults.fault_report import DAMAGE, HARMLESS, NAMED, JudgedFault, failures, figures, markdown
+from tools.audit_faults.fault_outcomes import (
+    DAMAGE,
+    HARMLESS,
+    NAMED,
+    JudgedFault,
+    audit_of,
+    broken,
+    failures,
+    figures,
+    markdown,
+    outcomes,
+    write,
+)
 from tools.audit_faults.faults import EPOCHS, faults, sample
 from tools.audit_faults.kafka import oracle, refused
 from tools.audit_faults.layouts import LAYOUTS

@@ -17,13 +17,13 @@ from tools.audit_faults.histories.audit_properties import (
     WITH_CAUSE,
     WITHOUT_CAUSE,
     judged,
+    markdown,
+    summary,
     tried,
 )
 from tools.audit_faults.histories.copies import plan, whole, write
-from tools.audit_faults.histories.history import History
+from tools.audit_faults.histories.history import History, truth_of
 from tools.audit_faults.histories.producers import HANGS
-from tools.audit_faults.histories.summary import markdown, summary
-from tools.audit_faults.histories.truth import truth_of
 
 SEEDS = 200
 

@@ -18,7 +18,7 @@ pytest.importorskip("kafka", reason="kafka-python is not installed")
 
 from tools.recordings.clusters import CONFIGURATIONS, COPIES
 from tools.recordings.clusters.cluster_truth import as_text
-from tools.recordings.clusters.workload import INTERNAL_PARTITIONS, coordinator_partition, ids_of_partitions
+from tools.recordings.clusters.workload import INTERNAL_PARTITIONS, ids_of_partitions
 from tools.recordings.log_copies import copy_all
 
 
@@ -73,7 +73,15 @@ def test_each_disk_has_a_folder(tmp_path: Path) -> None:
 
 
 def test_traffic_has_an_id_in_each_partition_of_transaction_state() -> None:
-    assert [coordinator_partition(name) for name in ids_of_partitions("traffic")] == list(range(INTERNAL_PARTITIONS))
+    """The partition is `Utils.abs(transactionalId.hashCode()) % count`."""
+
+    def partition(name: str) -> int:
+        code = 0
+        for char in name:
+            code = (31 * code + ord(char) + 2**31) % 2**32 - 2**31
+        return abs(code) % INTERNAL_PARTITIONS
+
+    assert [partition(name) for name in ids_of_partitions("traffic")] == list(range(INTERNAL_PARTITIONS))
 
 
 def test_truth_is_json_with_a_row_a_line() -> None:

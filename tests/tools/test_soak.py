@@ -32,12 +32,11 @@ from tools.soak import __main__ as command
 from tools.soak.capture_process import CaptureProcess
 from tools.soak.child_process import SoakError, child
 from tools.soak.comparison import capture_counts, stream_counts, watch_counts
-from tools.soak.hang_maker import HangingTransaction, HangingTransactions
+from tools.soak.hang_maker import HangingTransaction, HangingTransactions, TransactionKey, WatchProcess
 from tools.soak.memory_samples import descendants, on_disk, series_of, state_of
 from tools.soak.producer_load import KEY, ProducerTotals, RequestTotals
 from tools.soak.soak_results import FLAT_BYTES, ComparedCounts, Figure, MemorySeries, SoakResults, markdown
 from tools.soak.soak_run import SoakPlan, SoakState, recording_failures, soak
-from tools.soak.watch_process import TransactionKey, WatchProcess
 
 pytestmark = pytest.mark.slow
 

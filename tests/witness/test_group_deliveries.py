@@ -21,7 +21,8 @@ from kafkawire.rows import (
 )
 from kafkawire.witness import Witness
 from tools.recordings.archive import unpacked
-from tools.recordings.group_deliveries import LATE, SOUND
+from tools.recordings.deliveries import GROUP_SOUND as SOUND
+from tools.recordings.deliveries import LATE
 
 pytestmark = pytest.mark.slow
 

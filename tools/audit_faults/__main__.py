@@ -16,12 +16,19 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from tools.audit_faults.fault_outcomes import audit_of, outcomes, write
-from tools.audit_faults.fault_report import MISSED, JudgedFault, failures, figures, markdown
+from tools.audit_faults.fault_outcomes import (
+    MISSED,
+    JudgedFault,
+    audit_of,
+    failures,
+    figures,
+    markdown,
+    outcomes,
+    write,
+)
 from tools.audit_faults.faults import LogFault, sample
-from tools.audit_faults.histories.audit_properties import tried
-from tools.audit_faults.histories.summary import markdown as of_histories
-from tools.audit_faults.histories.summary import summary
+from tools.audit_faults.histories.audit_properties import markdown as of_histories
+from tools.audit_faults.histories.audit_properties import summary, tried
 from tools.audit_faults.shares import outcomes as share_outcomes
 from tools.audit_faults.sound import Files, sound
 from tools.pages import write_section

@@ -15,8 +15,7 @@ from kafkawire import logdir, rows, transactions
 from tools.audit_faults.fault_outcomes import write
 from tools.audit_faults.faults import LogFault
 from tools.audit_faults.histories.audit_properties import FALSE_HANGING, copied, false_hangs
-from tools.audit_faults.histories.history import History
-from tools.audit_faults.histories.truth import truth_of
+from tools.audit_faults.histories.history import History, truth_of
 from tools.audit_faults.sound import Files, with_cluster
 
 if TYPE_CHECKING:
@@ -57,6 +56,9 @@ def _named(session: SparkSession, folder: Path) -> Mapping[str, frozenset[str]]:
 def brokers(folder: Path) -> Sequence[str]:
     """The log directories below a folder of cases."""
     return sorted(str(path) for path in folder.glob("*/broker-*"))
+
+
+# Histories ------------------------------------------------------------------------------------------------------------
 
 
 def differing(session: SparkSession, root: Path, seeds: Iterable[int]) -> list[str]:

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import jars, orphans, probe, properties
-from .class_archive import ClassArchive
 from .errors import BrokerStartError
 from .java_process import HOST, BrokerNode, JavaProcess, ZooKeeper
-from .storage import StorageTemplate, random_uuid
+from .storage import ClassArchive, StorageTemplate, random_uuid
 
 READY_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
@@ -90,9 +89,9 @@ class RunningCluster:
         """Kills a node as a power cut would: index tails stay preallocated, no clean-shutdown file."""
         self.node(node_id).kill()
 
-    def restart_node(self, node_id: int, *, timeout: float = STOP_TIMEOUT_S) -> bool:
+    def restart_node(self, node_id: int) -> bool:
         """Stops and starts a node. True if the stop was clean."""
-        clean = self.stop_node(node_id, timeout=timeout)
+        clean = self.stop_node(node_id)
         self.start_node(node_id)
         return clean
 
@@ -112,14 +111,10 @@ class RunningCluster:
                 stopped += [node.wait_stopped(max(0.0, deadline - time.monotonic())) for node in nodes]
             return all(stopped)
 
-    def start(self, version: str | None = None, *, cache: Path | None = None) -> None:
-        """Starts all nodes again after `stop` or `kill`.
-
-        Args:
-            version: the release that they run from now on; the same by default. `cache`: folder of its jars.
-        """
+    def start(self, version: str | None = None) -> None:
+        """Starts all nodes again after `stop` or `kill`. `version`: the release from now on; the same by default."""
         if version is not None:
-            self._jars = jars.broker_jars(version, cache=cache)
+            self._jars = jars.broker_jars(version)
         for node in self.every_node:
             self._launch(node)
         self.wait_ready()

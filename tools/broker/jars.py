@@ -170,20 +170,12 @@ def _packages(wanted: Sequence[str]) -> Path:
 def key_log_agent() -> Path:
     """The jar of a Java agent that writes TLS secrets to a key log: `-javaagent:JAR=FILE`. Raises
     BrokerUnavailableError."""
-    _, name, version = _KEY_LOG_AGENT.split(":")
-    folder = _filled(
-        cache_dir() / "jars" / f"{name}-{version}",
-        "a key log agent",
-        [_copied(_KEY_LOG_AGENT)],
-    )
-    return folder / f"{name}-{version}.jar"
+    return _jar(_KEY_LOG_AGENT, "a key log agent")
 
 
 def clients_jar(version: str) -> Path:
     """The jar of Kafka's Java clients of a release, without what it needs. Raises BrokerUnavailableError."""
-    folder = cache_dir() / "jars" / f"kafka-clients-{version}"
-    _filled(folder, f"kafka-clients {version}", [_copied(f"org.apache.kafka:kafka-clients:{version}")])
-    return folder / f"kafka-clients-{version}.jar"
+    return _jar(f"org.apache.kafka:kafka-clients:{version}", f"kafka-clients {version}")
 
 
 def resolved_jars(*artifacts: str) -> Path:
@@ -210,9 +202,15 @@ def resolved_jars(*artifacts: str) -> Path:
 def tiered_storage_jar(version: str, *, cache: Path | None = None) -> Path:
     """The jar with `LocalTieredStorage`, a tier in a folder, which is among Kafka's own tests. Raises
     BrokerUnavailableError."""
-    folder = (cache or cache_dir()) / "jars" / f"kafka-storage-test-{version}"
-    _filled(folder, "LocalTieredStorage", [_copied(f"org.apache.kafka:kafka-storage:{version}:jar:test")])
-    return folder / f"kafka-storage-{version}-test.jar"
+    return _jar(f"org.apache.kafka:kafka-storage:{version}:jar:test", "LocalTieredStorage", cache=cache)
+
+
+def _jar(artifact: str, what: str, *, cache: Path | None = None) -> Path:
+    """One jar, alone. `artifact`: group:name:version, or group:name:version:jar:classifier."""
+    _, name, version, *_ = artifact.split(":")
+    classifier = "".join(f"-{one}" for one in artifact.split(":")[4:])
+    folder = (cache or cache_dir()) / "jars" / f"{name}{classifier}-{version}"
+    return _filled(folder, what, [_copied(artifact)]) / f"{name}-{version}{classifier}.jar"
 
 
 def _fetch(kind: str, version: str, cache: Path) -> Path:

@@ -159,6 +159,9 @@ def _utf16(char: str) -> list[int]:
     return [int.from_bytes(data[i : i + 2]) for i in range(0, len(data), 2)]
 
 
+# Nodes ----------------------------------------------------------------------------------------------------------------
+
+
 @dataclass(eq=False)
 class _Numbered:
     node_id: int

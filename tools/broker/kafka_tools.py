@@ -7,10 +7,11 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from .class_archive import ClassArchive
 from .errors import BrokerToolError
 from .jars import TOOLS_VERSION, java, tools_jars
+from .storage import ClassArchive
 
+_TIMEOUT_S = 120
 _LOG4J = Path(__file__).with_name("tools-log4j2.properties")
 
 
@@ -34,8 +35,6 @@ def tool_command(
     main: str,
     *arguments: str,
     version: str = TOOLS_VERSION,
-    cache: Path | None = None,
-    heap: str = "256m",
     flags: Sequence[str] = FAST_START,
 ) -> list[str]:
     """The command that runs `org.apache.kafka.tools.<main>`.
@@ -44,13 +43,12 @@ def tool_command(
 
     Args:
         main: the class, "DumpLogSegments". `arguments`: its command line.
-        version: release of the jars. `cache`: folder of jars; by default `jars.cache_dir()`.
-        heap: of the JVM, as -Xmx has it. `flags`: of the JVM.
+        version: release of the jars. `flags`: of the JVM.
     """
-    libs = tools_jars(version, cache=cache)
+    libs = tools_jars(version)
     return [
         java(),
-        f"-Xmx{heap}",
+        "-Xmx256m",
         *flags,
         f"-Dlog4j2.configurationFile={_LOG4J}",
         "-cp",
@@ -64,31 +62,27 @@ def run_tool(
     main: str,
     *arguments: str,
     version: str = TOOLS_VERSION,
-    cache: Path | None = None,
-    heap: str = "256m",
-    timeout: float = 120.0,
     statuses: Collection[int] = (0,),
 ) -> str:
     """Runs `org.apache.kafka.tools.<main>` and returns what it printed on standard output.
 
     Raises BrokerUnavailableError where Java or the jars are missing, BrokerToolError when it takes longer than
-    `timeout` seconds or ends with a status that is not among `statuses`.
+    two minutes or ends with a status that is not among `statuses`.
 
     Args:
-        main, arguments, version, cache, heap: as for `tool_command`.
-        timeout: seconds. `statuses`: exit codes of success.
+        main, arguments, version: as for `tool_command`. `statuses`: exit codes of success.
     """
-    archive = ClassArchive(java(), tools_jars(version, cache=cache), main)
+    archive = ClassArchive(java(), tools_jars(version), main)
     with tempfile.TemporaryDirectory(prefix="kafkawire-tool-") as folder:
         part = Path(folder) / "classes.jsa"
         flags = (*FAST_START, *archive.options(part))
-        command = tool_command(main, *arguments, version=version, cache=cache, heap=heap, flags=flags)
+        command = tool_command(main, *arguments, version=version, flags=flags)
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
             )
         except subprocess.TimeoutExpired:
-            raise BrokerToolError(f"{main} has not ended in {timeout:g} s") from None
+            raise BrokerToolError(f"{main} has not ended in {_TIMEOUT_S} s") from None
         archive.keep(part)
     if done.returncode not in statuses:
         output = (done.stderr.strip() or done.stdout.strip())[-1000:]

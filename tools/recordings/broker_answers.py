@@ -25,7 +25,6 @@ from . import RecordingError
 from .clients import now
 from .raw_client import RawCluster, expect
 
-NONE = -1
 _EARLIEST, _LATEST = -2, -1
 _UNCOMMITTED, _COMMITTED = 0, 1
 _SETTLE_S = 20.0
@@ -160,9 +159,7 @@ def _transactions(wire: RawCluster) -> list[DescribedTransaction]:
         connection = wire.connection(node)
         listed = connection.ask(ListTransactionsRequest(), 0, ListTransactionsResponse)
         expect(listed.error_code, 0, f"ListTransactions at broker {node}")
-        ids = tuple(sorted(state.transactional_id for state in listed.transaction_states))
-        if not ids:
-            continue
+        ids = tuple(state.transactional_id for state in listed.transaction_states)
         described = connection.ask(DescribeTransactionsRequest(transactional_ids=ids), 0, DescribeTransactionsResponse)
         for state in described.transaction_states:
             expect(state.error_code, 0, f"DescribeTransactions of {state.transactional_id}")
@@ -190,8 +187,7 @@ def _offsets(wire: RawCluster, topic: str, partition: int, leader: int) -> Leade
             topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),),
         )
         answer = wire.connection(leader).ask(request, 6, ListOffsetsResponse).topics[0].partitions[0]
-        if answer.error_code:
-            raise RecordingError(f"ListOffsets of {topic}-{partition} answers error {answer.error_code}")
+        expect(answer.error_code, 0, f"ListOffsets of {topic}-{partition}")
         return answer.offset
 
     return LeaderOffsets(

@@ -43,21 +43,21 @@ _LIMITED = (ProduceRequest.spec.api_key or 0, FetchRequest.spec.api_key or 0)
 _CODECS = ("python-snappy", "lz4", "xxhash", "zstandard")
 
 BUILDERS = {
-    "kafka-python-1.4.7": python("kafka_python_batches.py", "kafka-python==1.4.7", *_CODECS),
-    "kafka-python-2.2.15": python("kafka_python_batches.py", "kafka-python==2.2.15", *_CODECS),
-    "kafka-python-3.0.12": python("kafka_python_batches.py", "kafka-python==3.0.12", *_CODECS),
-    "aiokafka-0.14.0": python("aiokafka_batches.py"),
+    "kafka-python-1.4.7": python("batches.py", "kafka-python==1.4.7", *_CODECS),
+    "kafka-python-2.2.15": python("batches.py", "kafka-python==2.2.15", *_CODECS),
+    "kafka-python-3.0.12": python("batches.py", "kafka-python==3.0.12", *_CODECS),
+    "aiokafka-0.14.0": python("batches.py"),
 }
 SENDERS = {
-    "librdkafka-2.0.2": python("confluent_batches.py", "confluent-kafka==2.0.2"),
-    "librdkafka-2.16.1": python("confluent_batches.py"),
+    "librdkafka-2.0.2": python("batches.py", "confluent-kafka==2.0.2"),
+    "librdkafka-2.16.1": python("batches.py"),
 }
 
 
 def record(folder: Path, cache: Path | None = None) -> None:
     """Makes the file of each library in `folder`."""
     for name, commands in BUILDERS.items():
-        _write(folder, name, _run(name, commands).split())
+        _write(folder, name, _output(name, commands, name.rpartition("-")[0]).split())
     for name, commands in SENDERS.items():
         _write(folder, name, _sent(name, commands))
 
@@ -66,7 +66,7 @@ def _write(folder: Path, name: str, batches: list[str]) -> None:
     (folder / f"{name}.json.gz").write_bytes(gzip.compress(json.dumps(batches).encode(), mtime=0))
 
 
-def _run(name: str, commands: Commands, *words: str) -> str:
+def _output(name: str, commands: Commands, *words: str) -> str:
     (command,) = commands("", "", 0)
     command = [*command[: -len(_NO_WORDS)], *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
@@ -103,5 +103,5 @@ def _sent(name: str, commands: Commands) -> list[str]:
         broker.on(ProduceRequest, produce)
         for magic, highest in _OFFERED.items():
             limited = {} if highest is None else dict.fromkeys(_LIMITED, range(highest + 1))
-            _run(name, commands, broker.address, str(magic))
+            _output(name, commands, "librdkafka", broker.address, str(magic))
     return found

@@ -64,12 +64,17 @@ def admin_of(bootstrap: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
 
 
+def answered(asked: Mapping[Any, Any]) -> None:
+    """Waits until each of an administrator's requests is answered; raises the error of one that fails."""
+    for one in asked.values():
+        one.result(_SECONDS)
+
+
 def place_topics(bootstrap: str, topics: Mapping[str, tuple[Sequence[int], Mapping[str, str]]]) -> None:
     """Creates topics of one partition: name -> the nodes of its replicas, and its properties."""
     new = [NewTopic(name, 1, replica_assignment=[list(on)], config=dict(of)) for name, (on, of) in topics.items()]
     admin = admin_of(bootstrap)
-    for created in admin.create_topics(new).values():
-        created.result(_SECONDS)
+    answered(admin.create_topics(new))
 
 
 def await_partitions(bootstrap: str, topics: Iterable[str], wanted: Callable[[Any], bool], what: str) -> None:
@@ -106,15 +111,19 @@ def set_broker_config(bootstrap: str, node: int, name: str, value: str) -> None:
 def _set_config(bootstrap: str, kind: ResourceType, resource: str, name: str, value: str) -> None:
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     admin = admin_of(bootstrap)
-    for done in admin.incremental_alter_configs([ConfigResource(kind, resource, incremental_configs=[entry])]).values():
-        done.result(_SECONDS)
+    answered(admin.incremental_alter_configs([ConfigResource(kind, resource, incremental_configs=[entry])]))
 
 
 def delete_records(bootstrap: str, topic: str, before: int) -> None:
     """Deletes the records of partition 0 below an offset (DeleteRecords)."""
     admin = admin_of(bootstrap)
-    for done in admin.delete_records([TopicPartition(topic, 0, before)]).values():
-        done.result(_SECONDS)
+    answered(admin.delete_records([TopicPartition(topic, 0, before)]))
+
+
+def delete_topic(bootstrap: str, topic: str) -> None:
+    """Removes a topic."""
+    admin = admin_of(bootstrap)
+    answered(admin.delete_topics([topic]))
 
 
 # Records -------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,8 @@
-"""`examples/`: a capture and log directories of real brokers, and what the brokers answered about them."""
+"""`examples/`: a capture and log directories of real brokers, and what the brokers answered about them.
+
+And of two pages of docs/: what was answered to clients and what the broker holds (`docs/witness`), and a share group
+with a dead-letter topic (`docs/share-groups`).
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,297 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka
 
+from kafkawire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    ProduceRequest,
+)
+from kafkawire.messages.describe_producers_request import TopicRequest
+from kafkawire.proxy import Fault, Proxy
+from tools.broker import RunningCluster, cluster, jars
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
 from tools.pages import templates
 
-from . import RecordingError, example_capture, example_share_groups, example_witness, transaction_recipes
-from .tcpdump import measured
+from . import RecordingError, broker_answers, clients, transaction_recipes
+from .clients import Service, order
+from .cluster_clients import ONE_PARTITION, one_broker, orders, producer_of, write
+from .log_copies import copy_logs
+from .raw_client import RawCluster, RawProducer, expect
+from .share_groups import ShareRun
+from .tcpdump import measured, recorded
+from .transaction_recipes import HOUR, INVALID_TXN_STATE, MINUTE
+
+# examples/capture -----------------------------------------------------------------------------------------------------
+
+PORT = 9092  # where Wireshark looks for Kafka
+CAPTURED_TOPICS = {"orders": 2, "payments": 1}
+_TRANSACTIONAL_ID_NOT_FOUND = 105
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+
+
+def make_capture(path: Path, *, cache: Path | None = None) -> dict[str, Any]:
+    """Records one capture; the truth about it, as JSON values. Port 9092 has to be free."""
+    with cluster(1, config=transaction_recipes.CONFIG, port=PORT, cache=cache) as running, recorded(path, PORT):
+        bootstrap = running.bootstrap
+        with RawCluster(bootstrap) as wire:
+            now = clients.now()
+            clients.create_topics(bootstrap, CAPTURED_TOPICS)
+            _applications(bootstrap, now)
+            aborts = [_abort_with_kafka_transactions(wire, now), _abort_by_hand(wire, now)]
+            _questions(wire)
+            truth = broker_answers.ask_until(
+                wire, CAPTURED_TOPICS, lambda truth: not any(state.open for state in truth.producers)
+            )
+        if any(state.open for state in truth.producers):
+            raise RecordingError(f"a transaction is still open: {truth.producers}")
+    return {
+        "port": PORT,
+        "topics": dict(CAPTURED_TOPICS),
+        "aborts": aborts,
+        "exchanges_by_hand": broker_answers.as_json(wire.exchanges),
+        **broker_answers.as_json(truth),
+    }
+
+
+def _applications(bootstrap: str, now: int) -> None:
+    orders = Service(bootstrap, "orders-service")
+    invoices = Service(bootstrap, "invoices-service", codec="lz4")
+    orders.transaction({("orders", 0): range(4), ("orders", 1): range(4, 8)}, timestamp=now - 10 * MINUTE)
+    orders.transaction({("orders", 0): range(8, 10)}, timestamp=now - 9 * MINUTE, committed=False)
+    orders.transaction({("orders", 1): range(10, 12)}, timestamp=now - 8 * MINUTE)
+    invoices.transaction({("payments", 0): range(100, 120)}, timestamp=now - 7 * MINUTE)
+    invoices.transaction({("payments", 0): range(120, 125)}, timestamp=now - 6 * MINUTE, committed=False)
+
+    reader = clients.consumer(bootstrap, "shipments")
+    shipments = Service(bootstrap, "shipments-service")
+    clients.copy_exactly_once(shipments, reader, [("orders", 0), ("orders", 1)], ("payments", 0), bytes.upper)
+    reader.close()
+
+    auditor = clients.consumer(bootstrap, "auditors")
+    auditor.subscribe(["payments"])
+    clients.consume(auditor, [("payments", 0)])
+    auditor.close()
+
+    clients.java_transactions(bootstrap, "payments", "java-service", records=60, per_second=150, duration_ms=100)
+    clients.java_consumer(bootstrap, "payments", "java-auditors", records=60)
+
+
+def _hang(
+    wire: RawCluster, transactional_id: str, topic: str, partition: int, timestamp: int
+) -> tuple[RawProducer, int]:
+    producer = wire.init_producer(transactional_id)
+    start = wire.produce(topic, partition, [order(n) for n in range(900, 903)], producer, timestamp=timestamp)
+    expect(wire.end(producer, committed=True), INVALID_TXN_STATE, "EndTxn of a transaction that no coordinator knows")
+    return producer, start
+
+
+def _blocked(wire: RawCluster, topic: str, partition: int, start: int) -> int:
+    """The last stable offset, once nothing but the transaction from `start` on holds it back."""
+
+    def stops_there(found: broker_answers.Truth) -> bool:
+        return found.offsets_of(topic, partition).last_stable_offset == start
+
+    return broker_answers.ask_until(wire, [topic], stops_there).offsets_of(topic, partition).last_stable_offset
+
+
+def _abort(
+    wire: RawCluster, by: str, topic: str, partition: int, producer: RawProducer, start: int, before: int
+) -> dict[str, Any]:
+    truth = broker_answers.ask_until(
+        wire, [topic], lambda truth: truth.offsets_of(topic, partition).last_stable_offset not in (before, start)
+    )
+    state = truth.producer(topic, partition, producer.producer_id)
+    after = truth.offsets_of(topic, partition).last_stable_offset
+    if state.open or not before == start < after:
+        raise RecordingError(f"the abort has not freed {topic}-{partition}: {state}, {before} -> {after}")
+    return {
+        "by": by,
+        "topic": topic,
+        "partition": partition,
+        "producer_id": producer.producer_id,
+        "producer_epoch": producer.epoch,
+        "start_offset": start,
+        "last_stable_offset_before": before,
+        "last_stable_offset_after": after,
+    }
+
+
+def _abort_with_kafka_transactions(wire: RawCluster, now: int) -> dict[str, Any]:
+    """An operator finds a hanging transaction with kafka-transactions.sh and aborts it."""
+    topic, partition = "orders", 1
+    producer, start = _hang(wire, "orders-archiver", topic, partition, now - 3 * HOUR)
+    before = _blocked(wire, topic, partition, start)
+    place = ["--topic", topic, "--partition", str(partition)]
+    clients.kafka_transactions(wire.bootstrap, "list")
+    clients.kafka_transactions(wire.bootstrap, "describe", "--transactional-id", "orders-service")
+    clients.kafka_transactions(wire.bootstrap, "describe-producers", *place)
+    found = clients.kafka_transactions(wire.bootstrap, "find-hanging", "--topic", topic)
+    if str(producer.producer_id) not in found.split():
+        raise RecordingError(f"kafka-transactions.sh does not find producer id {producer.producer_id}:\n{found}")
+    clients.kafka_transactions(wire.bootstrap, "abort", *place, "--start-offset", str(start))
+    return _abort(wire, "kafka-transactions.sh abort", topic, partition, producer, start, before)
+
+
+def _abort_by_hand(wire: RawCluster, now: int) -> dict[str, Any]:
+    """The same with single requests: WriteTxnMarkers v1 over the client's listener."""
+    topic, partition = "payments", 0
+    producer, start = _hang(wire, "payments-archiver", topic, partition, now - 2 * HOUR)
+    before = _blocked(wire, topic, partition, start)
+    state = broker_answers.ask(wire, [topic]).producer(topic, partition, producer.producer_id)
+    wire.write_marker(topic, partition, producer, coordinator_epoch=max(state.coordinator_epoch, 0))
+    return _abort(wire, "WriteTxnMarkers v1", topic, partition, producer, start, before)
+
+
+def _questions(wire: RawCluster) -> None:
+    """Every version of what operators ask, and answers with errors in them."""
+    peer = wire.connection(-1)
+    peer.ask_api_versions_of_the_future(99)
+    software = ApiVersionsRequest(client_software_name="kafkawire", client_software_version="examples")
+    for version in ApiVersionsRequest.spec.valid_versions:
+        peer.ask(software, version, ApiVersionsResponse)
+    for version in ListTransactionsRequest.spec.valid_versions:
+        peer.ask(ListTransactionsRequest(), version, ListTransactionsResponse)
+    some = ListTransactionsRequest(state_filters=("CompleteCommit", "NoSuchState"), producer_id_filters=(0, 1, 2))
+    peer.ask(some, 0, ListTransactionsResponse)
+    unknown = DescribeTransactionsRequest(transactional_ids=("orders-service", "nobody"))
+    described = peer.ask(unknown, 0, DescribeTransactionsResponse)
+    codes_of_ids = [state.error_code for state in described.transaction_states]
+    expect(codes_of_ids, [0, _TRANSACTIONAL_ID_NOT_FOUND], "DescribeTransactions")
+    asked = tuple(TopicRequest(name=name, partition_indexes=(0, 1)) for name in CAPTURED_TOPICS)
+    producers = peer.ask(DescribeProducersRequest(topics=asked), 0, DescribeProducersResponse)
+    codes = {(t.name, p.partition_index): p.error_code for t in producers.topics for p in t.partitions}
+    known = dict.fromkeys((("orders", 0), ("orders", 1), ("payments", 0)), 0)
+    expect(codes, {**known, ("payments", 1): _UNKNOWN_TOPIC_OR_PARTITION}, "DescribeProducers")
+
+
+# docs/witness ---------------------------------------------------------------------------------------------------------
+
+WITNESS_CAPTURE = "clients.pcap"
+WITNESS_TOPICS = {"orders": 2, "payments": 1, "metrics": 1}
+_MINUTE = 60_000
+
+
+def make_witness(folder: Path, cache: Path | None = None) -> dict[str, Any]:
+    """Makes the capture and the log directory in `folder`; what was done, as JSON values.
+
+    The clients are recorded where they speak to a proxy, which loses two responses of the broker.
+    """
+    with (
+        one_broker(
+            folder, WITNESS_TOPICS, [*WITNESS_TOPICS, "__transaction_state"], "*", name="broker-1", cache=cache
+        ) as running,
+        Proxy(running.bootstrap) as proxy,
+        recorded(folder / WITNESS_CAPTURE, int(proxy.address.rpartition(":")[2])),
+    ):
+        _witnessed(proxy.address)
+        lost = [
+            lose_response(proxy, "payments", idempotent=True),
+            lose_response(proxy, "metrics", idempotent=False),
+        ]
+    return {"topics": WITNESS_TOPICS, "lost_responses": lost}
+
+
+def _witnessed(bootstrap: str) -> None:
+    now = clients.now()
+    service = Service(bootstrap, "orders-service")
+    for number in range(6):
+        numbers = {
+            ("orders", 0): range(10 * number, 10 * number + 4),
+            ("orders", 1): range(10 * number + 4, 10 * number + 6),
+        }
+        service.transaction(numbers, timestamp=now - (10 - number) * _MINUTE, committed=number != 3)
+
+
+def lose_response(proxy: Proxy, topic: str, *, idempotent: bool) -> dict[str, Any]:
+    """Writes 12 batches, and loses the response to the seventh."""
+    settings = {
+        "client.id": f"{topic}-service",
+        "enable.idempotence": idempotent,
+        "acks": "all",
+        "max.in.flight": 1,
+        "linger.ms": 0,
+        "retry.backoff.ms": 200,
+        "log_level": 0,  # a connection is closed: expected
+    }
+
+    def numbers() -> Iterator[int]:
+        for number in range(12):
+            if number == 6:
+                proxy.fault(Fault(ProduceRequest, drop="response", times=1))
+            yield number
+
+    write(producer_of(proxy.address, settings), topic, orders(numbers()), one_by_one=True)
+    return {"topic": topic, "partition": 0, "record": 6, "idempotent": idempotent}
+
+
+# docs/share-groups ----------------------------------------------------------------------------------------------------
+
+TOPIC, GROUP, DEAD_LETTERS = "orders", "workers", "dlq.workers"
+LIMIT = 3
+CONFIG = {
+    "group.share.delivery.count.limit": LIMIT,
+    "share.coordinator.state.topic.num.partitions": 1,
+    **ONE_PARTITION,
+}
+#: What the group does with the records of the topic, in order; after them are some that it has not got yet.
+FATES = (*("accept",) * 4, "reject", "accept", "release", "accept", "retry", *("accept",) * 3, "reject", "release")
+WAITING = 4
+_COPIED = (TOPIC, DEAD_LETTERS, "__share_group_state", "__cluster_metadata")
+
+
+def make_share_groups(folder: Path, cache: Path | None = None) -> dict[str, Any]:
+    """Makes the log directory in `folder`; what was done, as JSON values."""
+    folder.mkdir(parents=True)
+    scratch = folder / "scratch"
+    with cluster(1, config=CONFIG, cache=cache) as running:
+        told = workload(running, scratch, jars.broker_jars(cache=cache))
+        running.stop_node(1)
+        copy_logs(running.log_dirs[1], folder / "broker-1", _COPIED, "*")
+    shutil.rmtree(scratch)
+    return {"topic": TOPIC, "group": GROUP, "limit": LIMIT, "deliveries": told}
+
+
+def workload(running: RunningCluster, scratch: Path, libraries: Path) -> list[list[Any]]:
+    """The records and what a consumer does with them; its deliveries: partition, offset, number, and what was done."""
+    scratch.mkdir()
+    clients.create_topics(
+        running.bootstrap,
+        {TOPIC: 1, DEAD_LETTERS: 1},
+        replicas=1,
+        config={DEAD_LETTERS: {"errors.deadletterqueue.group.enable": "true"}},
+    )
+    run = ShareRun(running, scratch, libraries, scratch / "classes")
+    properties = [
+        "share.auto.offset.reset=earliest",
+        f"share.delivery.count.limit={LIMIT}",
+        f"errors.deadletterqueue.topic.name={DEAD_LETTERS}",
+        "errors.deadletterqueue.copy.record.enable=true",
+    ]
+    run.configure(GROUP, *properties)
+    run.produce(TOPIC, 0, list(FATES))
+    run.read("run", GROUP, TOPIC, seconds=5)
+    run.produce(TOPIC, 0, ["accept"] * WAITING)
+    time.sleep(1)
+    (told,) = run.deliveries()
+    rows: list[list[Any]] = told["rows"]
+    return rows
+
+
+# The folder -----------------------------------------------------------------------------------------------------------
 
 MAX_BYTES = 5_000_000
 CAPTURE = "transactions.pcap"
@@ -38,17 +322,17 @@ def record(folder: Path, cache: Path | None = None) -> None:
     expected: dict[str, Any] = {"made": _versions(), "capture": {}, "kafka-logs": {}}
     pcap = folder / "capture" / CAPTURE
     _note(f"capture/{CAPTURE} ...")
-    expected["capture"][CAPTURE] = example_capture.make(pcap, cache=cache)
+    expected["capture"][CAPTURE] = make_capture(pcap, cache=cache)
     for recipe in transaction_recipes.RECIPES:
         _note(f"kafka-logs/{recipe.name} ...")
         expected["kafka-logs"][recipe.name] = transaction_recipes.make(
             recipe, folder / "kafka-logs" / recipe.name, cache=cache
         )
     _note("witness ...")
-    expected["witness"] = example_witness.record(folder / WITNESS, cache)
+    expected["witness"] = make_witness(folder / WITNESS, cache)
     (folder / WITNESS / ".gitattributes").write_text("** -text\n")
     _note("share-groups ...")
-    expected["share-groups"] = example_share_groups.record(folder / SHARE_GROUPS, cache)
+    expected["share-groups"] = make_share_groups(folder / SHARE_GROUPS, cache)
     (folder / SHARE_GROUPS / ".gitattributes").write_text("** -text\n")
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
     (folder / ".gitattributes").write_text("capture/** -text\nkafka-logs/** -text\n")  # bytes, whatever they look like
@@ -101,7 +385,7 @@ def _write_readmes(folder: Path, expected: dict[str, Any]) -> None:
     for name, truth in described.items():
         target = folder / "kafka-logs" / name / "README.md"
         write(target, "logs.md.j2", name=name, logs=truth, topics=_topics(truth["topics"]), age=_age)
-    write(folder / WITNESS / "README.md", "witness.md.j2", name=example_witness.CAPTURE, **expected["witness"])
+    write(folder / WITNESS / "README.md", "witness.md.j2", name=WITNESS_CAPTURE, **expected["witness"])
     write(folder / SHARE_GROUPS / "README.md", "share-groups.md.j2", **expected["share-groups"])
     pcap = folder / "capture" / CAPTURE
     truth = expected["capture"][CAPTURE]

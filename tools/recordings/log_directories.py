@@ -100,6 +100,8 @@ def _text(data: bytes | str | Sequence[Any] | None) -> str | None:
     return data.decode() if isinstance(data, bytes) else None
 
 
+# Recipes --------------------------------------------------------------------------------------------------------------
+
 #: Small index files: the copy of a running broker has them at full size.
 SMALL: Mapping[str, object] = {
     "log.index.size.max.bytes": 2048,

@@ -101,6 +101,8 @@ def made_up(seed: int, now: int) -> list[tuple[int, bytes]]:
     return [(base, bytes(data)) for base, data in segments]
 
 
+# The recording --------------------------------------------------------------------------------------------------------
+
 _MADE_UP = [f"made-up-{seed}" for seed in range(3)]
 _RECOVERED = ["compacted", "deleted", *_MADE_UP]
 CHECKPOINTS = ("meta.properties", "replication-offset-checkpoint", "log-start-offset-checkpoint")

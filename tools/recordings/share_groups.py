@@ -22,7 +22,7 @@ from tools.broker import RunningCluster, cluster, jars
 from tools.broker.jars import BROKER_VERSION
 
 from . import RecordingError, clients
-from .cluster_clients import Item, admin_of, delete_records, producer_of, write
+from .cluster_clients import Item, delete_records, delete_topic, producer_of, write
 from .log_copies import copy_without_indexes
 
 NAME = "share-groups"
@@ -34,10 +34,9 @@ MISNAMED = "trimmers-dead-letters"
 _LOCK_S = 3
 #: Near the delivery limit records are given out one by one, and members that died are missed late.
 _IDLE_S = 25
-_SECONDS = 60.0
 _FATES = ("accept", "accept", "reject", "accept", "release", "retry", "accept", "accept", "accept", "accept")
 _SOURCE = Path(__file__).parent / "ShareFates.java"
-_CONFIG = {
+CONFIG = {
     "group.share.delivery.count.limit": LIMIT,
     "group.share.min.record.lock.duration.ms": 1000,
     "group.share.record.lock.duration.ms": _LOCK_S * 1000,
@@ -47,6 +46,8 @@ _CONFIG = {
     "share.coordinator.state.topic.num.partitions": 2,
     "transaction.state.log.num.partitions": 1,
     "replica.high.watermark.checkpoint.interval.ms": 500,
+    # How often the coordinators remove records of the state that no longer count: not in these runs.
+    "share.coordinator.state.topic.prune.interval.ms": 3_600_000,
 }
 #: Partitions of `orders`, and records of each.
 SMALL = (2, 60)
@@ -58,27 +59,16 @@ def record(folder: Path, cache: Path | None = None) -> None:
         make(folder / f"kafka-{version}", version, *SMALL, cache=cache)
 
 
-def make(
-    folder: Path,
-    version: str,
-    partitions: int,
-    records: int,
-    *,
-    prune_ms: int = 3_600_000,
-    cache: Path | None = None,
-) -> None:
+def make(folder: Path, version: str, partitions: int, records: int, *, cache: Path | None = None) -> None:
     """One cluster: two brokers and a controller.
 
     Args:
-        folder: is made.
-        partitions, records: of `orders`: partitions, and records of each.
-        prune_ms: how often the coordinators remove records of the state that no longer count.
+        folder: is made. partitions, records: of `orders`: partitions, and records of each.
     """
     folder.mkdir(parents=True)
     told = folder / "told"
     told.mkdir()
-    config = {**_CONFIG, "share.coordinator.state.topic.prune.interval.ms": prune_ms}
-    with cluster(2, controllers=1, config=config, version=version, cache=cache) as running:
+    with cluster(2, controllers=1, config=CONFIG, version=version, cache=cache) as running:
         run = ShareRun(running, told, jars.broker_jars(version, cache=cache), folder / "classes")
         truth = run.everything(version, partitions, records)
         with run.holding():
@@ -140,7 +130,7 @@ class ShareRun:
         self.read("expire", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
         delete_records(self._running.bootstrap, "trimmed", 14)
         self.read("run", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
-        self.delete("gone")
+        delete_topic(self._running.bootstrap, "gone")
         self._running.restart_node(2)
         for number in range(partitions):
             self.produce("orders", number, ["hold"] * 5 + ["accept"] * 5)
@@ -205,11 +195,6 @@ class ShareRun:
         """Sets properties of a group, each `NAME=VALUE`."""
         command = [*self._program(), "config", group, *properties]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
-
-    def delete(self, topic: str) -> None:
-        """Removes a topic."""
-        admin = admin_of(self._running.bootstrap)
-        admin.delete_topics([topic])[topic].result(_SECONDS)
 
     def reset(self, group: str, topic: str, partition: int, offset: int) -> None:
         """Sets the offset of a group without members, as kafka-share-groups.sh does (AlterShareGroupOffsets)."""

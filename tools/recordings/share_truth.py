@@ -31,13 +31,15 @@ from tools.broker import RunningCluster, cluster, jars
 from tools.broker.jars import BROKER_VERSION
 
 from . import clients, share_groups
-from .cluster_clients import producer_of, read, write
+from .cluster_clients import delete_topic, producer_of, read, write
 from .log_copies import copy_without_indexes
 from .share_groups import ShareRun
 
 #: `workers` has a dead-letter topic of its own; `auditors` is set back; `trimmers` read the topic that goes.
 _COPIES = {share_groups.AUDITORS: share_groups.DEAD_LETTERS, share_groups.WORKERS: "dlq.workers"}
 _LIMIT = 3
+#: Of each topic.
+_RECORDS = 120
 #: The rules that what is planted breaks.
 FAULTS = {"share_dead_letter_once", "share_topic_exists"}
 _LATER_MS = 120_000
@@ -141,21 +143,24 @@ def judge(row: ShareRange, deliveries: list[Delivery], limit: int, *, dead_lette
     return None if (status, count) == ("available", last) else f"released at delivery {last}"
 
 
-def record_planted(folder: Path, records: int = 120, *, prune_ms: int = 3_600_000) -> Compared:
+# Planted faults -------------------------------------------------------------------------------------------------------
+
+
+def record_planted(folder: Path) -> Compared:
     """Makes `node-1/`, `node-2/` and truth.json in a folder, and compares every offset.
 
+    Coordinators remove no records of the state meanwhile: what is removed is not known, and a second copy in a
+    dead-letter topic may then follow from an offset that was set back.
+
     Args:
-        folder: is made. records: of each topic.
-        prune_ms: how often coordinators remove records of the state that no longer count. What is removed is not known,
-            and a second copy in a dead-letter topic may then follow from an offset that was set back.
+        folder: is made.
     """
     folder.mkdir(parents=True)
     told = folder / "told"
     told.mkdir()
-    config = {**share_groups._CONFIG, "share.coordinator.state.topic.prune.interval.ms": prune_ms}
-    with cluster(2, controllers=1, config=config) as running:
+    with cluster(2, controllers=1, config=share_groups.CONFIG) as running:
         run = ShareRun(running, told, jars.broker_jars(BROKER_VERSION), folder / "classes")
-        _workload(running, run, records)
+        _workload(running, run, _RECORDS)
         deliveries = run.deliveries()
         for number in (1, 2):
             copy_without_indexes(running.log_dirs[number], folder / f"node-{number}")
@@ -218,7 +223,7 @@ def _write_of_gone(running: RunningCluster, run: ShareRun) -> None:
     """Removes the topic, and writes a record of its state that is later, as a coordinator that had not seen that."""
     replicas = LeadingReplicas(logdir.open(*map(str, running.log_dirs.values())))
     (source,) = (one for one in copied_shares(replicas, share_groups.TRIMMERS)[0] if one.topic == "gone")
-    run.delete("gone")
+    delete_topic(running.bootstrap, "gone")
     time.sleep(2)
     key = ShareUpdateKey(group_id=source.key.group, topic_id=source.key.topic_id, partition=source.key.partition)
     value = ShareUpdateValue(leader_epoch=0, start_offset=0, state_batches=(StateBatch(0, 4, 2, 1),))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from tools.broker import RunningCluster, cluster
 
@@ -28,30 +27,13 @@ INVALID_TXN_STATE = 48
 CONFIG: Mapping[str, object] = {"transaction.partition.verification.enable": False}
 
 
-class OpenRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An open transaction in one partition: how it was made, its true state, and the brokers' answers.
-
-    `verdict` and `reason` are docs/audit.md's; `blocked`: it holds the partition's last stable offset back.
-    `transactional_id` and `coordinator_state` are null where no coordinator knows the producer id.
-    """
-
-    story: str
-    verdict: str
-    reason: str
-    blocked: bool
-    topic: str
-    partition: int
-    producer_id: int
-    producer_epoch: int
-    start_offset: int
-    last_timestamp: int
-    coordinator_epoch: int
-    transactional_id: str | None
-    coordinator_state: str | None
-
-
 @dataclass
 class RecipeCase:
+    """An open transaction in one partition: how it was made, and its true state; `verdict`, `reason`: of docs/audit.md.
+
+    `start_offset` None: where the broker has it.
+    """
+
     story: str
     verdict: str
     reason: str
@@ -82,7 +64,7 @@ class TransactionScene:
     def add_case(
         self, story: str, verdict: str, reason: str, place: tuple[str, int], producer: RawProducer, start: int
     ) -> None:
-        """An open transaction. Args: as of `OpenRecord`; `place`: (topic, partition)."""
+        """An open transaction. Args: as of `RecipeCase`; `place`: (topic, partition)."""
         self.cases.append(RecipeCase(story, verdict, reason, *place, producer.producer_id, start))
 
     def service(self, transactional_id: str, **options: Any) -> Service:
@@ -280,7 +262,7 @@ def make(recipe: TransactionRecipe, target: Path, *, cache: Path | None = None) 
                 raise RecordingError(f"{recipe.name}: broker {node_id} was not shut down cleanly")
             copy_log_directory(log_dir, target / f"broker-{node_id}", metadata_index_bytes=0)
         scene.left_open.clear()
-    return {"topics": dict(recipe.topics), "open": broker_answers.as_json(opened), **broker_answers.as_json(truth)}
+    return {"topics": dict(recipe.topics), "open": opened, **broker_answers.as_json(truth)}
 
 
 def _finished(scene: TransactionScene, hours: float) -> None:
@@ -337,8 +319,12 @@ _WITHOUT_COORDINATOR = frozenset({"no_transactional_id", "young", "ghost"})
 _HELD = frozenset({"live", "two_phase_commit", "stuck_prepare"})
 
 
-def _compare(scene: TransactionScene, truth: broker_answers.Truth) -> list[OpenRecord]:
-    """Compares what was made with the brokers' answers: they must agree, or the examples are wrong."""
+def _compare(scene: TransactionScene, truth: broker_answers.Truth) -> list[dict[str, Any]]:
+    """Compares what was made with the brokers' answers: they must agree, or the examples are wrong.
+
+    Returns the cases with these answers, as JSON values. `blocked`: it holds the partition's last stable offset back.
+    `transactional_id` and `coordinator_state` are null where no coordinator knows the producer id.
+    """
     opened = []
     for case in scene.cases:
         state = truth.producer(case.topic, case.partition, case.producer_id)
@@ -352,27 +338,22 @@ def _compare(scene: TransactionScene, truth: broker_answers.Truth) -> list[OpenR
         if listed != (case.reason in _HELD):
             raise RecordingError(f"{place}: {case.reason}, and the coordinator's partitions are {transaction}")
         opened.append(
-            OpenRecord(
-                story=case.story,
-                verdict=case.verdict,
-                reason=case.reason,
-                blocked=_blocks(truth.offsets_of(case.topic, case.partition), state.current_txn_start_offset),
-                topic=case.topic,
-                partition=case.partition,
-                producer_id=case.producer_id,
-                producer_epoch=state.producer_epoch,
-                start_offset=state.current_txn_start_offset,
-                last_timestamp=state.last_timestamp,
-                coordinator_epoch=state.coordinator_epoch,
-                transactional_id=transaction.transactional_id if transaction else None,
-                coordinator_state=transaction.state if transaction else None,
-            )
+            {
+                **asdict(case),
+                "start_offset": state.current_txn_start_offset,
+                "blocked": _blocks(truth.offsets_of(case.topic, case.partition), state.current_txn_start_offset),
+                "producer_epoch": state.producer_epoch,
+                "last_timestamp": state.last_timestamp,
+                "coordinator_epoch": state.coordinator_epoch,
+                "transactional_id": transaction.transactional_id if transaction else None,
+                "coordinator_state": transaction.state if transaction else None,
+            }
         )
-    known = {(o.topic, o.partition, o.producer_id) for o in opened}
+    known = {(case.topic, case.partition, case.producer_id) for case in scene.cases}
     for state in truth.producers:
         if state.open and state.place not in known:
             raise RecordingError(f"an open transaction of no recipe: {state}")
-    return sorted(opened, key=lambda o: (o.topic, o.partition, o.start_offset))
+    return sorted(opened, key=itemgetter("topic", "partition", "start_offset"))
 
 
 def _blocks(offsets: broker_answers.LeaderOffsets, start: int) -> bool:

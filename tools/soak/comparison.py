@@ -12,11 +12,10 @@ import pyarrow.compute as pc
 from tools.recordings.raw_client import CLIENT_ID
 
 from .capture_process import CaptureProcess
-from .hang_maker import HangingTransaction, HangingTransactions
+from .hang_maker import HangingTransaction, HangingTransactions, WatchProcess
 from .producer_load import KEY, ProducerTotals
 from .soak_results import ComparedCounts
 from .stream_process import Longs, offsets_of
-from .watch_process import WatchProcess
 
 _TOOL = "Kafka's DumpLogSegments"
 #: Requests to the first broker before a client knows the others. Afterwards librdkafka does not count them any more.

@@ -1,23 +1,146 @@
-"""Transactions that hang as those of producers before KIP-890 did: each is made, reported, aborted, and reported as
-ended."""
+"""`kafkawire txn watch` as a process, with its rows and metrics; and transactions that hang for it.
+
+They hang as those of producers before KIP-890 did. Each is made, reported, aborted, and reported as ended.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
 
 from tools import ROOT
 from tools.broker import RunningCluster
 from tools.polling import until
 from tools.recordings.raw_client import RawCluster, RawProducer
 
-from .child_process import SoakError
-from .watch_process import TransactionKey, WatchProcess
+from .child_process import ChildProcess, SoakError, child
+
+_INTERVAL_S = 5.0
+_START_S = 60.0
+#: It ends so on SIGTERM.
+_TERMINATED = 143
+_HANGING = re.compile(r'^kafkawire_open_transactions\{.*verdict="hanging".*\} ([\d.]+)$', re.MULTILINE)
+
+
+class TransactionKey(NamedTuple):
+    """What a transaction is known by in a partition."""
+
+    topic: str
+    partition: int
+    producer_id: int
+
+
+class _Finding(msgspec.Struct):
+    verdict: str
+    topic: str
+    partition: int
+    producer_id: int
+
+
+class _WatchLine(msgspec.Struct):
+    """A change, or a poll: the fields that are counted."""
+
+    kind: str
+    poll: int
+    change: str | None = None
+    finding: _Finding | None = None
+    outcome: str | None = None
+    missed: int = 0
+
+
+class WatchProcess:
+    """What it has reported.
+
+    Attributes:
+        hanging: how often each transaction was reported as hanging. `gone`: how often as ended.
+        outcomes: of its polls. `missed`: polls that were skipped.
+    """
+
+    def __init__(self) -> None:
+        self.hanging: Counter[TransactionKey] = Counter()
+        self.gone: Counter[TransactionKey] = Counter()
+        self.outcomes: Counter[str] = Counter()
+        self.missed = 0
+        self.numbers: list[int] = []
+        self._hangs_now: set[TransactionKey] = set()
+        self.child: ChildProcess
+
+    def take(self, line: bytes) -> None:
+        row = msgspec.json.decode(line, type=_WatchLine)
+        if row.kind == "poll":
+            self.numbers.append(row.poll)
+            self.outcomes[row.outcome or ""] += 1
+            self.missed += row.missed
+        elif row.finding is not None:
+            self._change(row.change or "", row.finding)
+
+    def is_hanging(self, place: TransactionKey) -> bool:
+        """Whether it was reported, and has not been called anything else since."""
+        return place in self._hangs_now
+
+    @property
+    def address(self) -> str:
+        """Where its metrics are."""
+
+        def address() -> str | None:
+            self.child.check()
+            found = re.search(r"metrics are at (\S+)", self.child.complaints)
+            return None if found is None else found[1]
+
+        return until(address, "the metrics of txn watch", seconds=_START_S)
+
+    def scraped_hanging(self) -> int:
+        """The number that hang, from its metrics. Raises OSError where these are not served."""
+        with urllib.request.urlopen(self.address, timeout=10) as answer:
+            return sum(round(float(value)) for value in _HANGING.findall(answer.read().decode()))
+
+    def end(self) -> None:
+        """Raises SoakError where it does not end as it should."""
+        self.child.check()
+        status = self.child.end(signal.SIGTERM)
+        if status != _TERMINATED:
+            raise SoakError(f"txn watch ended with {status}: {self.child.complaints}")
+
+    def _change(self, change: str, finding: _Finding) -> None:
+        place = TransactionKey(finding.topic, finding.partition, finding.producer_id)
+        if change == "gone":
+            self.gone[place] += 1
+            self._hangs_now.discard(place)
+        elif finding.verdict == "hanging":
+            self.hanging[place] += 1
+            self._hangs_now.add(place)
+        else:
+            self._hangs_now.discard(place)
+
+
+@contextmanager
+def watching(bootstrap: str, topic: str, folder: Path, *, interval_s: float = _INTERVAL_S) -> Iterator[WatchProcess]:
+    """Runs it until the block ends. What others left open in other topics is not of the soak's making.
+
+    Args:
+        folder: is made, for its temporary files. `interval_s`: seconds between the starts of two polls.
+    """
+    command = [sys.executable, "-m", "kafkawire", "txn", "watch", "--bootstrap-server", bootstrap, "--topic", topic]
+    command += ["--interval", f"{interval_s:g}", "--listen", "0", "--every-poll"]
+    found = WatchProcess()
+    with child("txn watch", command, folder, found.take) as found.child:
+        yield found
+
+
+# Hanging transactions -------------------------------------------------------------------------------------------------
 
 _HOUR_MS = 3_600_000
 _RECORDS = 3
@@ -65,7 +188,7 @@ class HangingTransactions:
         self.made.append(hang)
         self._open = hang
         if meanwhile is not None:
-            until(lambda: self._reported(hang), f"the report of {hang.place}", seconds=_REPORT_S)
+            self._await(lambda: self.watching.is_hanging(hang.place), f"the report of {hang.place}")
             meanwhile()
         self.finish()
 
@@ -74,12 +197,12 @@ class HangingTransactions:
         hang = self._open
         if hang is None:
             return
-        until(lambda: self._reported(hang), f"the report of {hang.place}", seconds=_REPORT_S)
+        self._await(lambda: self.watching.is_hanging(hang.place), f"the report of {hang.place}")
         self.scraped += until(
             lambda: self.watching.scraped_hanging() or None, "a hang in the metrics", seconds=_REPORT_S
         )
         until(lambda: self._aborted(hang), f"the abort of {hang.place}", seconds=_ABORT_S)
-        until(lambda: self._ended(hang), f"the report that {hang.place} has ended", seconds=_REPORT_S)
+        self._await(lambda: self.watching.gone[hang.place] > 0, f"the report that {hang.place} has ended")
         self._open = None
 
     def _make(self, partition: int, *, transactional: bool) -> HangingTransaction:
@@ -94,16 +217,17 @@ class HangingTransactions:
             self.exchanges += len(wire.exchanges)
         return HangingTransaction(TransactionKey(self.topic, partition, producer.producer_id), offset)
 
-    def _reported(self, hang: HangingTransaction) -> bool | None:
-        self.watching.child.check()
-        return self.watching.is_hanging(hang.place) or None
+    def _await(self, reported: Callable[[], bool], what: str) -> None:
+        """Waits for a report of `txn watch`."""
 
-    def _ended(self, hang: HangingTransaction) -> bool | None:
-        self.watching.child.check()
-        return self.watching.has_ended(hang.place) or None
+        def there() -> bool:
+            self.watching.child.check()
+            return reported()
 
-    def _aborted(self, hang: HangingTransaction) -> bool | None:
-        """`kafkawire txn abort`; None where it could not be judged now, as while brokers restart."""
+        until(there, what, seconds=_REPORT_S)
+
+    def _aborted(self, hang: HangingTransaction) -> bool:
+        """`kafkawire txn abort`; False where it could not be judged now, as while brokers restart."""
         topic, partition, _ = hang.place
         command = [sys.executable, "-m", "kafkawire", "txn", "abort", "--bootstrap-server", self.running.bootstrap]
         command += ["--topic", topic, "--partition", str(partition), "--start-offset", str(hang.offset), "--yes"]
@@ -114,4 +238,4 @@ class HangingTransactions:
             return True
         if "aborted" in outcomes or "not_verified" in outcomes:
             raise SoakError(f"txn abort ended with {done.returncode}: {done.stdout}{done.stderr}")
-        return None
+        return False

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import OffsetSpec
 
 from kafkawire.client import Cluster, Config
 from kafkawire.logdir import BrokerDirectory
@@ -21,6 +21,7 @@ from kafkawire.messages.alter_partition_reassignments_request import Reassignabl
 from tools.broker import RunningCluster
 from tools.polling import until
 from tools.recordings.clients import create_topics
+from tools.recordings.cluster_clients import admin_of, delete_records, delete_topic, producer_of, set_topic_config
 
 from .child_process import SoakError
 
@@ -64,7 +65,7 @@ class Changes:
 
     def __init__(self, running: RunningCluster, random: Random) -> None:
         self.running, self.random = running, random
-        self.admin = AdminClient({"bootstrap.servers": running.bootstrap, "log_level": 2})
+        self.admin = admin_of(running.bootstrap)
         self._number = 0
         self._clock = int(time.time() * 1000) - 10_000_000
         self._create(TOPICS)
@@ -113,7 +114,8 @@ class Changes:
     def write(self) -> None:
         for topic in TOPICS:
             self._send(self._producer, topic, self.random.randint(1, 12))
-        self._flush(self._producer)
+        if self._producer.flush(WAIT_S):
+            raise SoakError("records are not written")
 
     def transaction(self) -> None:
         """An unclean election may have lost what a leader knew of the producer: then it is started anew."""
@@ -138,23 +140,21 @@ class Changes:
         self.write()
         self.roll()
         self.roll()
-        until(lambda: self._cleaned(COMPACTED) >= 0, "the cleaner", seconds=WAIT_S)
+        until(self._is_cleaned, "the cleaner", seconds=WAIT_S)
         time.sleep(self.random.random())
 
     def retain(self) -> None:
         self.roll()
         low, _ = self._watermarks(KEPT)
-        self._set(KEPT, "retention.ms", "1")
+        set_topic_config(self.running.bootstrap, KEPT, "retention.ms", "1")
         until(lambda: self._watermarks(KEPT)[0] > low, "retention", seconds=WAIT_S)
-        self._set(KEPT, "retention.ms", "-1")
+        set_topic_config(self.running.bootstrap, KEPT, "retention.ms", "-1")
         time.sleep(0.5)
         self.write()
 
     def delete_records(self) -> None:
         low, high = self._watermarks(KEPT)
-        at = TopicPartition(KEPT, 0, self.random.randint(low, high))
-        for done in self.admin.delete_records([at]).values():
-            done.result(WAIT_S)
+        delete_records(self.running.bootstrap, KEPT, self.random.randint(low, high))
 
     def move_leader(self) -> None:
         """By a clean stop of the leader."""
@@ -185,8 +185,7 @@ class Changes:
 
     def create_again(self) -> None:
         topic = self.random.choice(TOPICS)
-        for done in self.admin.delete_topics([topic]).values():
-            done.result(WAIT_S)
+        delete_topic(self.running.bootstrap, topic)
         until(lambda: (there := self._topics()) and topic not in there, "a deleted topic", seconds=WAIT_S)
         self._create((topic,))
         self._start_producers()  # their sequence numbers are of the deleted one
@@ -220,13 +219,10 @@ class Changes:
         until(lambda: all(self._isr(topic) for topic in topics), "leaders", seconds=WAIT_S)
 
     def _start_producers(self) -> None:
-        self._producer = self._new_producer()
-        self._writer = self._new_producer(**{"transactional.id": "soak"})
+        usual = {"acks": "all", "linger.ms": 2}
+        self._producer = producer_of(self.running.bootstrap, usual)
+        self._writer = producer_of(self.running.bootstrap, {**usual, "transactional.id": "soak"})
         self._writer.init_transactions(WAIT_S)
-
-    def _new_producer(self, **more: str) -> Producer:
-        usual = {"bootstrap.servers": self.running.bootstrap, "acks": "all", "linger.ms": "2", "log_level": "2"}
-        return Producer({**usual, **more})
 
     def _send(self, producer: Producer, topic: str, count: int) -> None:
         for _ in range(count):
@@ -235,18 +231,11 @@ class Changes:
             key = b"%d" % self.random.randrange(6)
             producer.produce(topic, b"%d" % self._number, key=key, partition=0, timestamp=self._clock)
 
-    def _flush(self, producer: Producer) -> None:
-        if producer.flush(WAIT_S):
-            raise SoakError("records are not written")
-
     def _watermarks(self, topic: str) -> tuple[int, int]:
-        from confluent_kafka.admin import OffsetSpec
-
-        found = []
-        for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
-            (done,) = self.admin.list_offsets({TopicPartition(topic, 0): spec}).values()
-            found.append(done.result(WAIT_S).offset)
-        return found[0], found[1]
+        specs = (OffsetSpec.earliest(), OffsetSpec.latest())
+        asked = [self.admin.list_offsets({TopicPartition(topic, 0): spec}).values() for spec in specs]
+        low, high = (done.result(WAIT_S).offset for (done,) in asked)
+        return low, high
 
     def _bounds(self, topic: str, folder: Path) -> tuple[int, int]:
         """The log start and the high watermark that a broker has written down."""
@@ -254,8 +243,8 @@ class Changes:
         first = min((int(file.stem) for file in (folder / f"{topic}-0").glob("*.log")), default=0)
         return max(first, broker.log_starts.get(place, 0)), broker.high_watermarks.get(place, 0)
 
-    def _cleaned(self, topic: str) -> int:
-        return max(_broker(node.log_dir).cleaned.get((topic, 0), -1) for node in self.running.nodes)
+    def _is_cleaned(self) -> bool:
+        return any(_broker(node.log_dir).cleaned.get((COMPACTED, 0), -1) >= 0 for node in self.running.nodes)
 
     def _topics(self) -> dict[str, Any]:
         """The topics with their partitions; none where no broker answers yet: who waits for something asks again."""
@@ -281,12 +270,6 @@ class Changes:
     def _whole(self) -> None:
         """Until both brokers have all partitions."""
         until(lambda: all(len(self._isr(topic)) == 2 for topic in TOPICS), "replicas in sync", seconds=WAIT_S)
-
-    def _set(self, topic: str, name: str, value: str) -> None:
-        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        for done in self.admin.incremental_alter_configs([resource]).values():
-            done.result(WAIT_S)
 
     def _reassigned(self, topic: str, replicas: list[int]) -> None:
         partition = ReassignablePartition(partition_index=0, replicas=tuple(replicas))

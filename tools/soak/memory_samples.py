@@ -29,7 +29,7 @@ class Sampler:
         self._begun = time.monotonic()
         self._processes: dict[str, Pids] = {}
         self._folders: dict[str, Path] = {}
-        self._unjudged: set[str] = set()
+        self._judged: dict[str, bool] = {}
         self._found: dict[str, list[tuple[float, float]]] = {}
         self._open: dict[str, tuple[int, int]] = {}
         self._ended = threading.Event()
@@ -42,7 +42,7 @@ class Sampler:
             name: of the series. `pids`: called for each sample. `judged`: whether it must not grow.
         """
         self._processes[name] = pids
-        self._judge(name, judged)
+        self._judged[name] = judged
 
     def folder(self, name: str, folder: Path, *, judged: bool = True) -> None:
         """Bytes that a folder has on disk.
@@ -51,7 +51,7 @@ class Sampler:
             name: of the series. `judged`: whether it must not grow.
         """
         self._folders[name] = folder
-        self._judge(name, judged)
+        self._judged[name] = judged
 
     def add(self, name: str, value: float) -> None:
         """Adds a sample from elsewhere, in bytes."""
@@ -70,14 +70,10 @@ class Sampler:
     def series(self) -> list[MemorySeries]:
         """What was found, by name; those with too few samples for a line are left out."""
         return [
-            series_of(name, points, judged=name not in self._unjudged, threads_and_files=self._open.get(name))
+            series_of(name, points, judged=self._judged.get(name, True), threads_and_files=self._open.get(name))
             for name, points in self._found.items()
             if len(points) >= _LEAST
         ]
-
-    def _judge(self, name: str, judged: bool) -> None:
-        if not judged:
-            self._unjudged.add(name)
 
     def _run(self) -> None:
         while not self._ended.wait(self._every_s):

@@ -25,12 +25,11 @@ from tools.recordings.clients import create_topics
 from .capture_process import CaptureProcess, capturing
 from .child_process import ChildProcess, SoakError
 from .comparison import capture_counts, stream_counts, watch_counts
-from .hang_maker import HangingTransactions
+from .hang_maker import HangingTransactions, WatchProcess, watching
 from .memory_samples import Sampler
 from .producer_load import ProducerLoad, load
 from .soak_results import ComparedCounts, Figure, SoakResults
 from .stream_process import StreamProcess, dumped, streaming
-from .watch_process import WatchProcess, watching
 
 TOPIC = "soak"
 _SETTLED_S = 300.0

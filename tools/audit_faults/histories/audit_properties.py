@@ -1,9 +1,12 @@
-"""Properties of an audit: each answer about a copy is true of the history, or unknown with a cause."""
+"""Properties of an audit: each answer about a copy is true of the history, or unknown with a cause; and histories in
+numbers, a line and a section of docs/audit.md.
+"""
 
 from __future__ import annotations
 
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,12 +18,11 @@ from kafkawire.records import Batch
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.cluster.broker_clocks import FAR_MS
 from kafkawire.transactions.verdict.completeness import outcome
-from tools.audit_faults.histories.copies import Copy, plan, replicated, whole, write
-from tools.audit_faults.histories.harms import HARMLESS, HARMS
-from tools.audit_faults.histories.history import History
+from tools.audit_faults.histories.copies import HARMLESS, HARMS, Copy, plan, replicated, whole, write
+from tools.audit_faults.histories.history import History, TrueTransaction, Truth, truth_of
 from tools.audit_faults.histories.remedies import patched, remedied
 from tools.audit_faults.histories.true_cluster import DATA, Place
-from tools.audit_faults.histories.truth import TrueTransaction, Truth, truth_of
+from tools.pages import templates
 
 #: Names of what must never be.
 FALSE_HANGING, FALSE_CLEAR, FALSE_ATTENTION, FALSE_RULE, FALSE_ROW, NO_CAUSE, INSUFFICIENT, UNDECIDED = (
@@ -263,3 +265,53 @@ def _text(finding: rows.Finding) -> str:
         f"{finding.topic}-{finding.partition} offset {finding.start_offset}: {finding.verdict} {finding.reason}: "
         + " ".join(finding.evidence)
     )
+
+
+# Numbers --------------------------------------------------------------------------------------------------------------
+
+
+class Summary(NamedTuple):
+    """Of histories that were tried.
+
+    Attributes:
+        tried: how many.
+        breaches: of all, in order. `verdicts`: how many findings of their copies have each.
+        copies: how copies were made, and what became of them; how many of each.
+    """
+
+    tried: int
+    breaches: tuple[Breach, ...]
+    verdicts: Counter[str]
+    copies: Counter[str]
+
+    @property
+    def broken(self) -> Counter[str]:
+        """By property, how many histories break it."""
+        return Counter(name for name, _ in {(breach.name, breach.seed) for breach in self.breaches})
+
+    @property
+    def line(self) -> str:
+        """The numbers on one line."""
+        return (
+            f"histories tried {self.tried}, false hanging {self.broken[FALSE_HANGING]}, "
+            f"false clear {self.broken[FALSE_CLEAR]}, unknown with cause {self.verdicts[WITH_CAUSE]}, "
+            f"unknown without cause {self.verdicts[WITHOUT_CAUSE]}"
+        )
+
+
+def summary(tried: Iterable[Tried]) -> Summary:
+    """The numbers of histories."""
+    count, breaches = 0, list[Breach]()
+    verdicts, copies = Counter[str](), Counter[str]()
+    for one in tried:
+        count += 1
+        breaches += one.breaches
+        verdicts.update(one.verdicts)
+        copies.update([one.copy])
+    return Summary(count, tuple(breaches), verdicts, copies)
+
+
+def markdown(found: Summary, command: str, by_spark: tuple[int, int] = (0, 0)) -> str:
+    """The section. `by_spark`: of how many histories Spark audited the copies, and in how many lines it differs."""
+    template = templates(Path(__file__).parent).get_template("histories.md.jinja")
+    return template.render(found=found, command=command, names=NAMES, by_spark=by_spark)

@@ -17,7 +17,7 @@ from tools.fuzz import input_files, inputs
 from tools.fuzz.target import FuzzTarget
 from tools.fuzz.targets.logs import sealed
 from tools.recordings.archive import unpacked
-from tools.recordings.tier_objects import TIERS
+from tools.recordings.tiered_storage import TIERS
 
 #: How a file is put there, in the second byte of its name: with its checksums as they are; not at all.
 _AS_IS, _ABSENT = 1, 2

@@ -7,20 +7,23 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec
 
 from tools.broker import jars
 from tools.kept_folder import kept
 
 from .. import RecordingError
 from ..archive import ROOT
-from ..frameworks.processes import spring_command
+from ..frameworks import spring_command
 
 _HERE = Path(__file__).parent
 _TIMEOUT_S = 900
 #: An old librdkafka, in C, without what is not needed. Newer compilers warn of it.
 _FLAGS = "-O1 -fPIC -w -fcommon"
+
+P = ParamSpec("P")
 
 #: Given the address of a broker, a topic and a number of records: the commands that use the library, one by one.
 Commands = Callable[[str, str, int], list[list[str]]]
@@ -36,96 +39,90 @@ def _folder(name: str, fill: Callable[[Path], None]) -> Path:
     return kept(jars.cache_dir() / "clients" / name, fill)
 
 
-def python(script: str, *packages: str) -> Commands:
+def _program(command: Callable[P, list[str]]) -> Callable[P, Commands]:
+    """A library that is used by one program, which is given the address, the topic and the number at its end.
+
+    Args:
+        command: fetches what is not there yet, and gives the program.
+    """
+
+    def of(*args: P.args, **kwargs: P.kwargs) -> Commands:
+        return lambda bootstrap, topic, count: [[*command(*args, **kwargs), bootstrap, topic, str(count)]]
+
+    return of
+
+
+@_program
+def python(script: str, *packages: str) -> list[str]:
     """A script of this folder, with packages of PyPI; without packages those of this environment."""
 
-    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
-        path: Mapping[str, str] = {}
-        if packages:
+    def fill(folder: Path) -> None:
+        _run([sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), *packages])
 
-            def fill(folder: Path) -> None:
-                _run([sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), *packages])
-
-            path = {"PYTHONPATH": str(_folder("-".join(packages).replace("==", "-"), fill))}
-        environment = [f"{name}={value}" for name, value in path.items()]
-        own = [str(_HERE / script), bootstrap, topic, str(count)]
-        return [["env", "-u", "PYTHONPATH", *environment, sys.executable, *own]]
-
-    return commands
+    path = [f"PYTHONPATH={_folder('-'.join(packages).replace('==', '-'), fill)}"] if packages else []
+    return ["env", "-u", "PYTHONPATH", *path, sys.executable, str(_HERE / script)]
 
 
-def node(script: str, package: str, *, compiled: bool = False) -> Commands:
+@_program
+def node(script: str, package: str, *, compiled: bool = False) -> list[str]:
     """A script of this folder, with a package of npm, as `name@version`.
 
     `compiled`: the package's own scripts compile it, with the headers beside the program `node`.
     """
 
-    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
-        def fill(folder: Path) -> None:
-            how = [] if compiled else ["--ignore-scripts"]
-            headers = f"npm_config_nodedir={Path(shutil.which('node') or 'node').resolve().parents[1]}"
-            _run(["env", headers, "npm", "install", *how, "--silent", "--prefix", str(folder), package])
+    def fill(folder: Path) -> None:
+        how = [] if compiled else ["--ignore-scripts"]
+        headers = f"npm_config_nodedir={Path(shutil.which('node') or 'node').resolve().parents[1]}"
+        _run(["env", headers, "npm", "install", *how, "--silent", "--prefix", str(folder), package])
 
-        modules = _folder(package.replace("@", "-"), fill) / "node_modules"
-        return [["node", str(_HERE / script), str(modules), bootstrap, topic, str(count)]]
-
-    return commands
+    return ["node", str(_HERE / script), str(_folder(package.replace("@", "-"), fill) / "node_modules")]
 
 
 def java(version: str, *arguments: str) -> Commands:
     """JavaClient.java, with kafka-clients of a release."""
 
     def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
-        clients = jars.clients_jar(version)
-        codecs = [
+        needed = [
             path for path in jars.broker_jars("3.9.1").glob("*.jar") if path.name.startswith(("lz4", "slf4j-api"))
         ]
-        class_path = ":".join(map(str, (clients, *codecs)))
+        class_path = ":".join(map(str, (jars.clients_jar(version), *needed)))
         client = str(_HERE / "JavaClient.java")
         return [[jars.java(), "-cp", class_path, client, bootstrap, topic, str(count), *arguments]]
 
     return commands
 
 
-def go(name: str) -> Commands:
+@_program
+def go(name: str) -> list[str]:
     """A program of `go_clients`, compiled with the modules of its go.mod."""
 
-    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
-        def fill(folder: Path) -> None:
-            _run(["go", "build", "-o", str(folder / name), f"./{name}"], _HERE / "go_clients")
+    def fill(folder: Path) -> None:
+        _run(["go", "build", "-o", str(folder / name), f"./{name}"], _HERE / "go_clients")
 
-        return [[str(_folder(_named(name, "go_clients"), fill) / name), bootstrap, topic, str(count)]]
-
-    return commands
+    return [str(_folder(_named(name, "go_clients"), fill) / name)]
 
 
-def rust() -> Commands:
+@_program
+def rust() -> list[str]:
     """The program of `rust_client`, compiled with the crates of its Cargo.lock: librdkafka is among them, in C."""
 
-    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
-        def fill(folder: Path) -> None:
-            manifest = str(_HERE / "rust_client" / "Cargo.toml")
-            _run(["cargo", "build", "-q", "--locked", "--manifest-path", manifest, "--target-dir", str(folder)])
+    def fill(folder: Path) -> None:
+        manifest = str(_HERE / "rust_client" / "Cargo.toml")
+        _run(["cargo", "build", "-q", "--locked", "--manifest-path", manifest, "--target-dir", str(folder)])
 
-        program = _folder(_named("rust", "rust_client"), fill) / "debug" / "rust_client"
-        return [[str(program), bootstrap, topic, str(count)]]
-
-    return commands
+    return [str(_folder(_named("rust", "rust_client"), fill) / "debug" / "rust_client")]
 
 
-def framework(name: str) -> Commands:
+@_program
+def framework(name: str) -> list[str]:
     """A framework on Kafka's Java clients (`tools.recordings.frameworks`)."""
-
-    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
-        module = [sys.executable, "-m", "tools.recordings.frameworks", name]
-        return [["env", f"PYTHONPATH={ROOT}", *module, bootstrap, topic, str(count)]]
-
-    return commands
+    return ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "tools.recordings.frameworks", name]
 
 
-def spring() -> Commands:
-    """Spring, with its defaults."""
-    return spring_command
+@_program
+def spring() -> list[str]:
+    """An application with Spring (`Spring.java`), with its defaults."""
+    return spring_command()
 
 
 def _named(name: str, folder: str) -> str:

@@ -9,7 +9,7 @@ from tools.broker import RunningCluster
 from tools.recordings import broker_answers, clients
 from tools.recordings.cluster_clients import read_offsets
 from tools.recordings.raw_client import RawCluster
-from tools.recordings.transaction_recipes import TransactionScene
+from tools.recordings.transaction_recipes import RecipeCase, TransactionScene
 
 from .configurations import Configuration
 from .workload import INTERNAL_PARTITIONS, topics_of
@@ -64,16 +64,10 @@ def as_text(truth: dict[str, Any]) -> str:
     return "{" + ",\n ".join(parts) + "}\n"
 
 
-def _case(case: Any, answers: broker_answers.Truth) -> dict[str, Any]:
-    state = answers.producer(case.topic, case.partition, case.producer_id)
-    return {
-        "topic": case.topic,
-        "partition": case.partition,
-        "producer_id": case.producer_id,
-        "start_offset": state.current_txn_start_offset,
-        "verdict": case.verdict,
-        "reason": case.reason,
-    }
+def _case(case: RecipeCase, answers: broker_answers.Truth) -> dict[str, Any]:
+    start = answers.producer(case.topic, case.partition, case.producer_id).current_txn_start_offset
+    names = ("topic", "partition", "producer_id", "start_offset", "verdict", "reason")
+    return {name: start if name == "start_offset" else getattr(case, name) for name in names}
 
 
 def found_by_kafka(running: RunningCluster) -> list[dict[str, Any]]:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from tools.polling import until
 from tools.recordings.cluster_clients import end_of
-from tools.recordings.frameworks import Framework, mirror_maker, streams
-from tools.recordings.frameworks.processes import SOURCE
+from tools.recordings.frameworks import SOURCE, Framework, mirror_maker, streams
 
 #: What both read. Its records are hours old, or ahead of the clock.
 INPUT = "events"

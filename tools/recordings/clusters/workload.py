@@ -1,22 +1,111 @@
-"""What clients do to a cluster: transactions of every outcome and client, some that hang, and traffic during copies."""
+"""What clients of three libraries do to a cluster: transactions of every outcome, hangs, and traffic during copies."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
+from typing import Any, Protocol
 
+from kafka import KafkaProducer
+
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from tools.broker import RunningCluster
 from tools.oracle import Oracle
 from tools.polling import until
-from tools.recordings import clients
+from tools.recordings import RecordingError, clients
+from tools.recordings.clients import Service, order
 from tools.recordings.cluster_clients import orders, producer_of, write
 from tools.recordings.raw_client import RawCluster
 from tools.recordings.transaction_recipes import HOUR, MINUTE, TransactionScene
 
 from . import event_time
-from .applications import Application, JavaService, PythonService, Service
 from .configurations import Configuration
+
+_TIMEOUT_S = 30
+_TRANSACTION_TIMEOUT_MS = 900_000
+
+__all__ = ["Application", "JavaService", "PythonService", "Service"]
+
+
+class Application(Protocol):
+    """What has transactions. `Service` is librdkafka."""
+
+    def begin(self) -> None: ...
+
+    def send(self, topic: str, partition: int, numbers: Iterable[int], *, timestamp: int) -> None: ...
+
+    def end(self, *, committed: bool) -> None: ...
+
+
+class PythonService:
+    """kafka-python."""
+
+    def __init__(self, bootstrap: str, transactional_id: str) -> None:
+        self._producer = KafkaProducer(
+            bootstrap_servers=bootstrap.split(","),
+            client_id=transactional_id,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+        )
+        self._producer.init_transactions()
+
+    def begin(self) -> None:
+        self._producer.begin_transaction()
+
+    def send(self, topic: str, partition: int, numbers: Iterable[int], *, timestamp: int) -> None:
+        sent = [
+            self._producer.send(
+                topic, order(number), key=b"%d" % number, partition=partition, timestamp_ms=timestamp + 1000 * i
+            )
+            for i, number in enumerate(numbers)
+        ]
+        for one in sent:
+            one.get(_TIMEOUT_S)
+
+    def end(self, *, committed: bool) -> None:
+        if committed:
+            self._producer.commit_transaction()
+        else:
+            self._producer.abort_transaction()
+
+    def close(self) -> None:
+        """Without an end of what is open."""
+        self._producer.close(timeout=0)
+
+
+class JavaService:
+    """Kafka's Java client, which uses transaction version 2 where brokers have it. It lives as long as the oracle."""
+
+    def __init__(self, oracle: Oracle, bootstrap: str, transactional_id: str) -> None:
+        self._oracle = oracle
+        self._of = {
+            "op": "produce",
+            "bootstrap": bootstrap,
+            "transactionalId": transactional_id,
+            "timeoutMs": _TRANSACTION_TIMEOUT_MS,
+        }
+        self._step("init")
+
+    def begin(self) -> None:
+        self._step("begin")
+
+    def send(self, topic: str, partition: int, numbers: Iterable[int], *, timestamp: int) -> None:
+        records = [[str(number), order(number).decode(), timestamp + 1000 * i] for i, number in enumerate(numbers)]
+        self._step("send", topic=topic, partition=partition, records=records)
+
+    def send_offset(self, group: str, topic: str, partition: int, offset: int) -> None:
+        """A group's offset, as part of the transaction."""
+        self._step("offsets", group=group, topic=topic, partition=partition, offset=offset)
+
+    def end(self, *, committed: bool) -> None:
+        self._step("commit" if committed else "abort")
+
+    def _step(self, step: str, **more: Any) -> None:
+        answer = self._oracle.one(step=step, **self._of, **more)
+        if "error" in answer:
+            raise RecordingError(f"{self._of['transactionalId']}: {step}: {answer['error']}: {answer['text']}")
+
 
 #: Partitions of `__transaction_state`, and of `__consumer_offsets`.
 INTERNAL_PARTITIONS = 5
@@ -211,12 +300,4 @@ def ids_of_partitions(prefix: str) -> Iterator[str]:
     """A transactional id for each partition of `__transaction_state`, in their order."""
     for partition in range(INTERNAL_PARTITIONS):
         names = (f"{prefix}-{number}" for number in count())
-        yield next(name for name in names if coordinator_partition(name) == partition)
-
-
-def coordinator_partition(transactional_id: str) -> int:
-    """`Utils.abs(transactionalId.hashCode()) % count`: the partition that has a transactional id."""
-    value = 0
-    for char in transactional_id:
-        value = (31 * value + ord(char)) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % INTERNAL_PARTITIONS
+        yield next(name for name in names if partition_of_id(name, INTERNAL_PARTITIONS) == partition)

@@ -14,8 +14,7 @@ from confluent_kafka import Producer
 from tools.polling import until
 
 from .. import clients
-from . import connect, mirror_maker, streams
-from .processes import SOURCE
+from . import SOURCE, connect, mirror_maker, streams
 
 _SECONDS = 90.0
 _HOUR_MS = 3_600_000
