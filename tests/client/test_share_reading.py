@@ -22,7 +22,7 @@ from kafkawire.offsets.share_audit import share_answers
 from kafkawire.offsets.share_explain import ShareExplained
 from kafkawire.rows import CheckAnswer, HistoryEvent, Lag, Row, ShareRange, Subject, Why
 from kafkawire.transactions.checks.check_names import SHARE_CHECKS
-from tools.broker import BrokerUnavailableError, cluster, jars
+from tools.broker import BrokerUnavailableError, cluster
 from tools.recordings import example_folder as recipe
 
 pytestmark = pytest.mark.slow
@@ -62,7 +62,7 @@ def test_a_cluster_is_explained_as_its_log_directory_is(tmp_path: Path) -> None:
 
     try:
         with cluster(1, config=recipe.CONFIG) as running:
-            recipe.workload(running, tmp_path / "scratch", jars.broker_jars())
+            recipe.workload(running)
             (live,) = asyncio.run(read(running.bootstrap, 1 << 20))
             (cut,) = asyncio.run(read(running.bootstrap, 1))
             with pytest.raises(ClientError, match="nobody"):

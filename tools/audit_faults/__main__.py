@@ -57,15 +57,6 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _alarms(root: Path, made: dict[int, Files]) -> int:
-    """The violations in sound directories."""
-    found = 0
-    for number, files in made.items():
-        write(root / f"sound-{number}", files)
-        found += len(audit_of(root / f"sound-{number}").violations)
-    return found
-
-
 def _refusals(made: dict[int, Files], chosen: list[LogFault]) -> dict[str, tuple[str, ...]]:
     from tools.audit_faults.kafka import oracle, refused
 
@@ -102,7 +93,10 @@ def _faults(arguments: argparse.Namespace, root: Path, command: str) -> bool:
     made = {number: sound(number) for number in range(arguments.seeds)}
     chosen = sample(arguments.seeds, arguments.count, arguments.seed, made.__getitem__)
     refusals = {} if arguments.no_kafka else _refusals(made, chosen)
-    alarms = _alarms(root, made)
+    alarms = 0
+    for number, files in made.items():
+        write(root / f"sound-{number}", files)
+        alarms += len(audit_of(root / f"sound-{number}").violations)
     judged = [JudgedFault(*one, refusals.get(str(one[0]), ())) for one in outcomes(root, made, chosen)]
     on_spark = [] if arguments.no_spark else judged[: arguments.on_spark]
     other = _differing(root, made, on_spark) if on_spark else []

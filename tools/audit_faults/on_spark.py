@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,15 +47,10 @@ def _named(session: SparkSession, folder: Path) -> Mapping[str, frozenset[str]]:
     from kafkawire import spark
 
     found: dict[str, frozenset[str]] = defaultdict(frozenset)
-    for violation in spark.audit(brokers(folder), spark=session).violations:
+    for violation in spark.audit(sorted(map(str, folder.glob("*/broker-*"))), spark=session).violations:
         assert violation.file is not None
         found[Path(violation.file).relative_to(folder).parts[0]] |= {violation.check}
     return found
-
-
-def brokers(folder: Path) -> Sequence[str]:
-    """The log directories below a folder of cases."""
-    return sorted(str(path) for path in folder.glob("*/broker-*"))
 
 
 # Histories ------------------------------------------------------------------------------------------------------------

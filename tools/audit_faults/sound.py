@@ -94,14 +94,9 @@ def _live(world: World) -> None:
             _elect(world)
     _fenced(world, draw.choice(producers))
     world.run(3)
-    world.end(_begun(world, producers), False)
-
-
-def _begun(world: World, producers: list[Producer]) -> Producer:
-    """A transaction in all partitions."""
-    producer = world.random.choice(producers)
-    world.begin(producer, 0, 1, 2)
-    return producer
+    everywhere = draw.choice(producers)
+    world.begin(everywhere, 0, 1, 2)
+    world.end(everywhere, False)
 
 
 def _elect(world: World) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import subprocess
 from pathlib import Path
 
 from kafkawire import versions
@@ -30,11 +29,10 @@ from kafkawire.messages.metadata_response import (
 from kafkawire.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
 from kafkawire.testing import MockBroker
 
-from . import RecordingError
+from . import run
 from .client_captures.environments import Commands, python
 
 NAME = "client-batches"
-_TIMEOUT_S = 300
 #: What commands end with where they are given no broker, no topic and no records.
 _NO_WORDS = ("", "", "0")
 #: The highest version of Produce and Fetch of a broker to which librdkafka sends batches of a magic.
@@ -68,11 +66,7 @@ def _write(folder: Path, name: str, batches: list[str]) -> None:
 
 def _output(name: str, commands: Commands, *words: str) -> str:
     (command,) = commands("", "", 0)
-    command = [*command[: -len(_NO_WORDS)], *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    if done.returncode:
-        raise RecordingError(f"{name}: {(done.stderr or done.stdout).strip()[-400:]}")
-    return done.stdout
+    return run([*command[: -len(_NO_WORDS)], *words], name)
 
 
 def _sent(name: str, commands: Commands) -> list[str]:

@@ -34,7 +34,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.describe_producers_request import TopicRequest
 from kafkawire.proxy import Fault, Proxy
-from tools.broker import RunningCluster, cluster, jars
+from tools.broker import RunningCluster, cluster
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
 from tools.pages import templates
 
@@ -43,7 +43,7 @@ from .clients import Service, order
 from .cluster_clients import ONE_PARTITION, one_broker, orders, producer_of, write
 from .log_copies import copy_logs
 from .raw_client import RawCluster, RawProducer, expect
-from .share_groups import ShareRun
+from .share_groups import share_run
 from .tcpdump import measured, recorded
 from .transaction_recipes import HOUR, INVALID_TXN_STATE, MINUTE
 
@@ -267,39 +267,31 @@ _COPIED = (TOPIC, DEAD_LETTERS, "__share_group_state", "__cluster_metadata")
 
 def make_share_groups(folder: Path, cache: Path | None = None) -> dict[str, Any]:
     """Makes the log directory in `folder`; what was done, as JSON values."""
-    folder.mkdir(parents=True)
-    scratch = folder / "scratch"
     with cluster(1, config=CONFIG, cache=cache) as running:
-        told = workload(running, scratch, jars.broker_jars(cache=cache))
+        deliveries = workload(running)
         running.stop_node(1)
         copy_logs(running.log_dirs[1], folder / "broker-1", _COPIED, "*")
-    shutil.rmtree(scratch)
-    return {"topic": TOPIC, "group": GROUP, "limit": LIMIT, "deliveries": told}
+    return {"topic": TOPIC, "group": GROUP, "limit": LIMIT, "deliveries": deliveries}
 
 
-def workload(running: RunningCluster, scratch: Path, libraries: Path) -> list[list[Any]]:
+def workload(running: RunningCluster) -> list[list[Any]]:
     """The records and what a consumer does with them; its deliveries: partition, offset, number, and what was done."""
-    scratch.mkdir()
-    clients.create_topics(
-        running.bootstrap,
-        {TOPIC: 1, DEAD_LETTERS: 1},
-        replicas=1,
-        config={DEAD_LETTERS: {"errors.deadletterqueue.group.enable": "true"}},
-    )
-    run = ShareRun(running, scratch, libraries, scratch / "classes")
-    properties = [
-        "share.auto.offset.reset=earliest",
-        f"share.delivery.count.limit={LIMIT}",
-        f"errors.deadletterqueue.topic.name={DEAD_LETTERS}",
-        "errors.deadletterqueue.copy.record.enable=true",
-    ]
-    run.configure(GROUP, *properties)
-    run.produce(TOPIC, 0, list(FATES))
-    run.read("run", GROUP, TOPIC, seconds=5)
-    run.produce(TOPIC, 0, ["accept"] * WAITING)
-    time.sleep(1)
-    (told,) = run.deliveries()
-    rows: list[list[Any]] = told["rows"]
+    enabled = {DEAD_LETTERS: {"errors.deadletterqueue.group.enable": "true"}}
+    clients.create_topics(running.bootstrap, {TOPIC: 1, DEAD_LETTERS: 1}, config=enabled)
+    with share_run(running) as run:
+        run.configure(
+            GROUP,
+            "share.auto.offset.reset=earliest",
+            f"share.delivery.count.limit={LIMIT}",
+            f"errors.deadletterqueue.topic.name={DEAD_LETTERS}",
+            "errors.deadletterqueue.copy.record.enable=true",
+        )
+        run.produce(TOPIC, 0, list(FATES))
+        run.read("run", GROUP, TOPIC, seconds=5)
+        run.produce(TOPIC, 0, ["accept"] * WAITING)
+        time.sleep(1)
+        (given,) = run.deliveries()
+    rows: list[list[Any]] = given["rows"]
     return rows
 
 

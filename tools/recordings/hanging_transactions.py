@@ -29,6 +29,8 @@ VERIFICATION = "transaction.partition.verification.enable"
 TRANSACTION_ABORTABLE = 120
 #: The later clock of the truth: what was young is old by then, and live transactions are past their timeouts.
 LATER_MS = 3 * HOUR
+#: Reason -> verdict and reason by that clock; the others stay.
+_LATER = {"young": ("hanging", "no_transactional_id"), "live": ("not_hanging", "late")}
 #: A producer id that no coordinator has given to anyone.
 INVENTED = 5_000_000
 FENCE = 1_000_000
@@ -252,28 +254,19 @@ def _ghost(scene: TransactionScene) -> None:
 
 def truth_of(made: dict[str, Any]) -> dict[str, Any]:
     """The truth table: clocks, and every open transaction with its verdict by each."""
-    as_of = made["asked_at"]
     opened = []
     for row in made["open"]:
-        later = _later(row)
-        opened.append({**row, "later": {"verdict": later[0], "reason": later[1]}})
+        verdict, reason = _LATER.get(row["reason"], (row["verdict"], row["reason"]))
+        opened.append({**row, "later": {"verdict": verdict, "reason": reason}})
     return {
-        "as_of": as_of,
-        "later": as_of + LATER_MS,
+        "as_of": made["asked_at"],
+        "later": made["asked_at"] + LATER_MS,
         "open": opened,
         "quiet": QUIET,
         "broken": [{"check": check, "of": of} for check, of in BROKEN],
         "broken_later": [{"check": check, "of": of} for check, of in BROKEN_LATER],
         "offsets": made["offsets"],
     }
-
-
-def _later(row: dict[str, Any]) -> tuple[str, str]:
-    if row["reason"] == "young":
-        return "hanging", "no_transactional_id"
-    if row["reason"] == "live":
-        return "not_hanging", "late"
-    return row["verdict"], row["reason"]
 
 
 def record(folder: Path, cache: Path | None = None) -> None:

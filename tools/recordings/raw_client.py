@@ -313,31 +313,22 @@ class RawCluster:
             request, version, EndTxnResponse, _code, "EndTxn", expected=None,
         ).error_code  # fmt: skip
 
-    def write_marker(
-        self,
-        topic: str,
-        partition: int,
-        producer: RawProducer,
-        *,
-        coordinator_epoch: int,
-        committed: bool = False,
-        version: int = 1,
-    ) -> None:
-        """WriteTxnMarkers for one partition at its leader: what an operator's abort sends.
+    def write_marker(self, topic: str, partition: int, producer: RawProducer, *, coordinator_epoch: int) -> None:
+        """WriteTxnMarkers v1 with an ABORT for one partition at its leader: what an operator's abort sends.
 
         Args:
-            coordinator_epoch: that the marker carries. `committed`: COMMIT or ABORT. `version`: of WriteTxnMarkers.
+            coordinator_epoch: that the marker carries.
         """
         marker = WritableTxnMarker(
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
-            transaction_result=committed,
+            transaction_result=False,
             topics=(WritableTxnMarkerTopic(name=topic, partition_indexes=(partition,)),),
             coordinator_epoch=coordinator_epoch,
         )
         self._settled(
             lambda: self._leader(topic, partition),
-            WriteTxnMarkersRequest(markers=(marker,)), version, WriteTxnMarkersResponse,
+            WriteTxnMarkersRequest(markers=(marker,)), 1, WriteTxnMarkersResponse,
             lambda answer: answer.markers[0].topics[0].partitions[0].error_code,
             f"WriteTxnMarkers on {topic}-{partition}",
         )  # fmt: skip

@@ -10,8 +10,8 @@ beginning to DeleteRecords; `gone` is a topic that was deleted.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from typing import Any
 from tools.broker import RunningCluster, cluster, jars
 from tools.broker.jars import BROKER_VERSION
 
-from . import RecordingError, clients
+from . import RecordingError, clients, run
 from .cluster_clients import Item, delete_records, delete_topic, producer_of, write
 from .log_copies import copy_without_indexes
 
@@ -66,34 +66,39 @@ def make(folder: Path, version: str, partitions: int, records: int, *, cache: Pa
         folder: is made. partitions, records: of `orders`: partitions, and records of each.
     """
     folder.mkdir(parents=True)
-    told = folder / "told"
-    told.mkdir()
-    with cluster(2, controllers=1, config=CONFIG, version=version, cache=cache) as running:
-        run = ShareRun(running, told, jars.broker_jars(version, cache=cache), folder / "classes")
-        truth = run.everything(version, partitions, records)
-        with run.holding():
+    with (
+        cluster(2, controllers=1, config=CONFIG, version=version, cache=cache) as running,
+        share_run(running, version, cache=cache) as one,
+    ):
+        truth = one.everything(version, partitions, records)
+        with one.holding():
             time.sleep(2)
             for number in (1, 2):
                 copy_without_indexes(running.log_dirs[number], folder / f"node-{number}")
-        truth["deliveries"] = run.deliveries()
-    shutil.rmtree(told)
-    shutil.rmtree(folder / "classes")
+        truth["deliveries"] = one.deliveries()
     (folder / "truth.json").write_text(json.dumps(truth, separators=(",", ":")) + "\n")
+
+
+@contextmanager
+def share_run(
+    running: RunningCluster, version: str = BROKER_VERSION, *, cache: Path | None = None
+) -> Iterator[ShareRun]:
+    """Kafka's share consumer, of a release, on a cluster."""
+    with tempfile.TemporaryDirectory(prefix="kafkawire-share-") as scratch:
+        yield ShareRun(running, Path(scratch), jars.broker_jars(version, cache=cache))
 
 
 class ShareRun:
     """Kafka's share consumer on a cluster, and what it was given.
 
     Args:
-        told: folder of what consumers write. libraries: of Kafka.
-        classes: folder of the compiled program, which is made.
+        scratch: a folder for the compiled program, and for what consumers write. `libraries`: of Kafka.
     """
 
-    def __init__(self, running: RunningCluster, told: Path, libraries: Path, classes: Path) -> None:
-        self._running, self._told, self._libraries, self._classes = running, told, libraries, classes
+    def __init__(self, running: RunningCluster, scratch: Path, libraries: Path) -> None:
+        self._running, self._scratch, self._libraries = running, scratch, libraries
         self._files: list[tuple[Path, str, str, str]] = []
-        classes.mkdir()
-        subprocess.run(["javac", "-cp", f"{libraries}/*", "-d", str(classes), str(_SOURCE)], check=True)
+        run(["javac", "-cp", f"{libraries}/*", "-d", str(scratch), str(_SOURCE)])
 
     def everything(self, version: str, partitions: int, records: int) -> dict[str, Any]:
         """All that happens before the last copy, and what it should have led to."""
@@ -182,27 +187,21 @@ class ShareRun:
     def read(self, mode: str, group: str, topic: str, *, seconds: int) -> None:
         """Runs a consumer until it ends (`ShareFates.java`)."""
         command, _ = self._command(mode, group, topic, seconds)
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
-        if ended.returncode:
-            raise RecordingError(f"{mode} of {group} in {topic}: {ended.stderr[-2000:]}")
+        run(command, f"{mode} of {group} in {topic}")
 
     def _command(self, mode: str, group: str, topic: str, seconds: int) -> tuple[list[str], Path]:
-        file = self._told / f"{len(self._files)}.txt"
+        file = self._scratch / f"{len(self._files)}.txt"
         self._files.append((file, mode, group, topic))
         return [*self._program(), mode, group, topic, str(file), str(seconds)], file
 
     def configure(self, group: str, *properties: str) -> None:
         """Sets properties of a group, each `NAME=VALUE`."""
-        command = [*self._program(), "config", group, *properties]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        run([*self._program(), "config", group, *properties], f"properties of {group}")
 
     def reset(self, group: str, topic: str, partition: int, offset: int) -> None:
         """Sets the offset of a group without members, as kafka-share-groups.sh does (AlterShareGroupOffsets)."""
-        command = [*self._program(), "reset", group, topic, str(partition), str(offset)]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        if ended.returncode:
-            raise RecordingError(f"offset of {group} in {topic}: {ended.stderr[-2000:]}")
+        run([*self._program(), "reset", group, topic, str(partition), str(offset)], f"offset of {group} in {topic}")
 
     def _program(self) -> list[str]:
-        place = f"{self._classes}:{self._libraries}/*"
+        place = f"{self._scratch}:{self._libraries}/*"
         return [jars.java(), "-XX:TieredStopAtLevel=1", "-cp", place, "ShareFates", self._running.bootstrap]

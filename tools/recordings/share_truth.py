@@ -9,7 +9,6 @@ is compared with what consumers were given, and `audit` has to name only the fir
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import tempfile
 import time
@@ -27,13 +26,13 @@ from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.share_audit import share_answers
 from kafkawire.offsets.share_copies import STATE_TOPIC, TopicNames, copied_shares
 from kafkawire.rows import ShareRange, ShareTotal
-from tools.broker import RunningCluster, cluster, jars
+from tools.broker import RunningCluster, cluster
 from tools.broker.jars import BROKER_VERSION
 
 from . import clients, share_groups
 from .cluster_clients import delete_topic, producer_of, read, write
 from .log_copies import copy_without_indexes
-from .share_groups import ShareRun
+from .share_groups import ShareRun, share_run
 
 #: `workers` has a dead-letter topic of its own; `auditors` is set back; `trimmers` read the topic that goes.
 _COPIES = {share_groups.AUDITORS: share_groups.DEAD_LETTERS, share_groups.WORKERS: "dlq.workers"}
@@ -156,16 +155,11 @@ def record_planted(folder: Path) -> Compared:
         folder: is made.
     """
     folder.mkdir(parents=True)
-    told = folder / "told"
-    told.mkdir()
-    with cluster(2, controllers=1, config=share_groups.CONFIG) as running:
-        run = ShareRun(running, told, jars.broker_jars(BROKER_VERSION), folder / "classes")
+    with cluster(2, controllers=1, config=share_groups.CONFIG) as running, share_run(running) as run:
         _workload(running, run, _RECORDS)
         deliveries = run.deliveries()
         for number in (1, 2):
             copy_without_indexes(running.log_dirs[number], folder / f"node-{number}")
-    shutil.rmtree(told)
-    shutil.rmtree(folder / "classes")
     (folder / "truth.json").write_text(json.dumps({"limit": _LIMIT, "deliveries": deliveries}) + "\n")
     return compare(folder)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,7 +27,7 @@ from tools.broker import RunningCluster, cluster, jars
 from tools.kept_folder import kept
 from tools.polling import until
 
-from . import RecordingError, clients
+from . import clients, run
 from .archive import unpacked
 from .cluster_clients import await_in_sync, await_leader, delete_records, place_topics, read
 from .log_copies import copy_log_directory
@@ -174,7 +173,7 @@ def record_objects(folder: Path, cache: Path | None = None) -> None:
     classes = kept(keep / f"aiven-tier-{_TAG}", lambda made: _compile(made, path))
     scratch = folder / "scratch"
     scratch.mkdir()
-    _run(["javac", "-cp", f"{classes}{os.pathsep}{path}", "-d", str(scratch), str(_COPIER)])
+    run(["javac", "-cp", f"{classes}{os.pathsep}{path}", "-d", str(scratch), str(_COPIER)])
     private = _key(folder / "private.pem")
     _key(folder / "other.pem")
     public = scratch / "public.pem"
@@ -191,7 +190,7 @@ def record_objects(folder: Path, cache: Path | None = None) -> None:
         }
         given = [f"{setting}={value}" for setting, value in settings.items()]
         place = os.pathsep.join((str(scratch), str(classes), path))
-        _run([jars.java(), "-cp", place, "TierObjects", str(unpacked("tiered-storage") / "tier"), *given])
+        run([jars.java(), "-cp", place, "TierObjects", str(unpacked("tiered-storage") / "tier"), *given])
     for made in (*scratch.iterdir(),):
         made.unlink()
     scratch.rmdir()
@@ -211,12 +210,6 @@ def _fetch(folder: Path) -> None:
 def _compile(folder: Path, class_path: str) -> None:
     clone = folder.parent / "source"
     source = os.environ.get("KAFKAWIRE_TIER_SOURCE", _SOURCE)
-    _run(["git", "clone", "-q", "--depth", "1", "--branch", _TAG, source, str(clone)])
+    run(["git", "clone", "-q", "--depth", "1", "--branch", _TAG, source, str(clone)])
     files = [str(file) for module in _MODULES for file in (clone / module / "src/main/java").rglob("*.java")]
-    _run(["javac", "-nowarn", "-proc:none", "-cp", class_path, "-d", str(folder), *files])
-
-
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RecordingError(f"{command[0]}: {(done.stderr or done.stdout).strip()[-400:]}")
+    run(["javac", "-nowarn", "-proc:none", "-cp", class_path, "-d", str(folder), *files])

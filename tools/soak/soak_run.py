@@ -23,7 +23,7 @@ from tools.recordings import RecordingError
 from tools.recordings.clients import create_topics
 
 from .capture_process import CaptureProcess, capturing
-from .child_process import ChildProcess, SoakError
+from .child_process import SoakError
 from .comparison import capture_counts, stream_counts, watch_counts
 from .hang_maker import HangingTransactions, WatchProcess, watching
 from .memory_samples import Sampler
@@ -173,15 +173,11 @@ def _start(running: RunningCluster, plan: SoakPlan, folder: Path, stack: ExitSta
         sampler.processes("Spark JVM", lambda: [] if stream.jvm is None else [stream.jvm], judged=False)
         sampler.folder("checkpoint of the Spark stream", stream.folder / "checkpoint", judged=False)
     for name, child in children.items():
-        sampler.processes(name, partial(_pid, child))
+        sampler.processes(name, partial(list, [child.process.pid]))
         sampler.folder(f"temporary files of {name}", child.temporary)
     sampler.folder("the capture's file, of which what was read is given back", captured.folder, judged=False)
     sampler.start()
     return _Parts(loaded, watched, captured, stream)
-
-
-def _pid(child: ChildProcess) -> list[int]:
-    return [child.process.pid]
 
 
 def _run_until_the_end(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 
 from tools.broker import RunningCluster, cluster
 
-from .. import RecordingError
+from .. import run
 from ..clients import create_topics
 from ..tcpdump import packets, recorded
 from .environments import Commands, framework, go, java, librdkafka, node, python, rust, spring
@@ -105,12 +104,7 @@ def _record(client: Client, running: RunningCluster, path: Path) -> None:
         create_topics(running.bootstrap, {client.name: 2})
     with recorded(path, _PORT):
         for command in commands:
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-            except subprocess.TimeoutExpired:
-                raise RecordingError(f"{client.name}: not done in {_TIMEOUT_S} s") from None
-            if done.returncode:
-                raise RecordingError(f"{client.name}: {(done.stderr or done.stdout).strip()[-400:]}")
+            run(command, client.name, seconds=_TIMEOUT_S)
 
 
 def _ports(path: Path) -> set[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
@@ -14,12 +13,11 @@ from typing import ParamSpec
 from tools.broker import jars
 from tools.kept_folder import kept
 
-from .. import RecordingError
+from .. import run
 from ..archive import ROOT
 from ..frameworks import spring_command
 
 _HERE = Path(__file__).parent
-_TIMEOUT_S = 900
 #: An old librdkafka, in C, without what is not needed. Newer compilers warn of it.
 _FLAGS = "-O1 -fPIC -w -fcommon"
 
@@ -27,12 +25,6 @@ P = ParamSpec("P")
 
 #: Given the address of a broker, a topic and a number of records: the commands that use the library, one by one.
 Commands = Callable[[str, str, int], list[list[str]]]
-
-
-def _run(command: list[str], folder: Path | None = None) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    if done.returncode:
-        raise RecordingError(f"{' '.join(command)[:200]}: {(done.stderr or done.stdout).strip()[-300:]}")
 
 
 def _folder(name: str, fill: Callable[[Path], None]) -> Path:
@@ -57,7 +49,7 @@ def python(script: str, *packages: str) -> list[str]:
     """A script of this folder, with packages of PyPI; without packages those of this environment."""
 
     def fill(folder: Path) -> None:
-        _run([sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), *packages])
+        run([sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), *packages])
 
     path = [f"PYTHONPATH={_folder('-'.join(packages).replace('==', '-'), fill)}"] if packages else []
     return ["env", "-u", "PYTHONPATH", *path, sys.executable, str(_HERE / script)]
@@ -73,7 +65,7 @@ def node(script: str, package: str, *, compiled: bool = False) -> list[str]:
     def fill(folder: Path) -> None:
         how = [] if compiled else ["--ignore-scripts"]
         headers = f"npm_config_nodedir={Path(shutil.which('node') or 'node').resolve().parents[1]}"
-        _run(["env", headers, "npm", "install", *how, "--silent", "--prefix", str(folder), package])
+        run(["env", headers, "npm", "install", *how, "--silent", "--prefix", str(folder), package])
 
     return ["node", str(_HERE / script), str(_folder(package.replace("@", "-"), fill) / "node_modules")]
 
@@ -97,7 +89,7 @@ def go(name: str) -> list[str]:
     """A program of `go_clients`, compiled with the modules of its go.mod."""
 
     def fill(folder: Path) -> None:
-        _run(["go", "build", "-o", str(folder / name), f"./{name}"], _HERE / "go_clients")
+        run(["go", "build", "-o", str(folder / name), f"./{name}"], folder=_HERE / "go_clients")
 
     return [str(_folder(_named(name, "go_clients"), fill) / name)]
 
@@ -108,7 +100,7 @@ def rust() -> list[str]:
 
     def fill(folder: Path) -> None:
         manifest = str(_HERE / "rust_client" / "Cargo.toml")
-        _run(["cargo", "build", "-q", "--locked", "--manifest-path", manifest, "--target-dir", str(folder)])
+        run(["cargo", "build", "-q", "--locked", "--manifest-path", manifest, "--target-dir", str(folder)])
 
     return [str(_folder(_named("rust", "rust_client"), fill) / "debug" / "rust_client")]
 
@@ -139,14 +131,14 @@ def librdkafka(package: str) -> Commands:
 
     def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
         def fill(folder: Path) -> None:
-            _run(["npm", "pack", "--silent", package], folder)
+            run(["npm", "pack", "--silent", package], folder=folder)
             (packed,) = folder.glob("*.tgz")
             with tarfile.open(packed) as archive:
                 archive.extractall(folder, filter="data")
             source = folder / "package" / "deps" / "librdkafka"
-            _run(["bash", "./configure", "--disable-ssl", "--disable-sasl", "--disable-lz4"], source)
-            _run(["make", "-C", "src", f"CFLAGS={_FLAGS} -I.", "librdkafka.a"], source)
-            _run(["make", "-C", "examples", f"CFLAGS={_FLAGS} -I../src", "rdkafka_performance"], source)
+            run(["bash", "./configure", "--disable-ssl", "--disable-sasl", "--disable-lz4"], folder=source)
+            run(["make", "-C", "src", f"CFLAGS={_FLAGS} -I.", "librdkafka.a"], folder=source)
+            run(["make", "-C", "examples", f"CFLAGS={_FLAGS} -I../src", "rdkafka_performance"], folder=source)
 
         folder = _folder(package.replace("@", "-"), fill) / "package" / "deps" / "librdkafka" / "examples"
         common = [str(folder / "rdkafka_performance"), "-b", bootstrap, "-X", "client.id=orders", "-q"]

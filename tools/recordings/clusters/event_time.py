@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 from tools.polling import until
@@ -27,33 +26,21 @@ WRITTEN = {
 _SECONDS = 90.0
 
 
-class EventTime:
-    """Both processes."""
+def wait_written(bootstrap: str) -> None:
+    """Until something that is committed is in all that both write to."""
 
-    def __init__(self, bootstrap: str, processes: tuple[Framework, ...]) -> None:
-        self._bootstrap, self._processes = bootstrap, processes
+    def written() -> bool:
+        return all(end_of(bootstrap, topic, "read_committed") > 1 for topic in WRITTEN)
 
-    def wait(self) -> None:
-        """Until something that is committed is in all that they write to."""
-        for topic in WRITTEN:
-            until(partial(_is_written, self._bootstrap, topic), f"records in {topic}", seconds=_SECONDS)
-
-    def stop(self) -> None:
-        """Ends both cleanly."""
-        for process in self._processes:
-            process.stop()
-
-
-def _is_written(bootstrap: str, topic: str) -> bool:
-    return end_of(bootstrap, topic, "read_committed") > 1
+    until(written, "records of both", seconds=_SECONDS * len(WRITTEN))
 
 
 @contextlib.contextmanager
-def event_time(bootstrap: str) -> Iterator[EventTime]:
-    """Both, until `EventTime.stop`; at the end of the block at the latest."""
+def event_time(bootstrap: str) -> Iterator[tuple[Framework, ...]]:
+    """Both, until they are stopped; at the end of the block at the latest."""
     with (
         tempfile.TemporaryDirectory(prefix="kafkawire-event-time-") as scratch,
         streams(Path(scratch) / "streams", bootstrap, INPUT, OUTPUT) as counting,
         mirror_maker(Path(scratch) / "mirror-maker", bootstrap, INPUT) as mirroring,
     ):
-        yield EventTime(bootstrap, (counting, mirroring))
+        yield counting, mirroring

@@ -28,7 +28,7 @@ from tools.recordings.raw_client import RawCluster, expect
 
 from .cluster_truth import as_text, asked
 from .configurations import NEWEST, Configuration
-from .event_time import event_time
+from .event_time import event_time, wait_written
 from .workload import BROKERS, Traffic, Workload
 
 #: Brokers write their checkpoints every five seconds.
@@ -60,10 +60,10 @@ def record(configuration: Configuration, folder: Path, cache: Path | None = None
             workload.create(replicas=min(configuration.nodes, 3))
             workload.before()
         traffic = Traffic(workload)
-        frameworks = stack.enter_context(event_time(running.bootstrap)) if configuration.frameworks else None
+        frameworks = stack.enter_context(event_time(running.bootstrap)) if configuration.frameworks else ()
         traffic.round()
         if frameworks:
-            frameworks.wait()
+            wait_written(running.bootstrap)
         if configuration.disks > 1:
             begin_to_move(running)
         time.sleep(_CHECKPOINT_S)
@@ -86,8 +86,8 @@ def record(configuration: Configuration, folder: Path, cache: Path | None = None
         traffic.end()
         traffic.round()
         traffic.end()
-        if frameworks:
-            frameworks.stop()
+        for framework in frameworks:
+            framework.stop()
         truth = asked(configuration, running, workload.scene)
         time.sleep(_CHECKPOINT_S)
         _stop(configuration, running)
