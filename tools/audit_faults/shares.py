@@ -15,14 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
-from kafkawire import logdir, rows
-from kafkawire.messages import (
-    ConfigRecord,
-    ShareSnapshotKey,
-    ShareSnapshotValue,
-    ShareUpdateKey,
-    ShareUpdateValue,
-)
+from kafkawire import logdir, messages, rows
 from kafkawire.messages import share_snapshot_value as snapshots
 from kafkawire.messages import share_update_value as updates
 from kafkawire.offsets import dead_letters as letters
@@ -43,6 +36,8 @@ _GROUP_RESOURCE = 32  # Kafka's ConfigResource.Type.GROUP
 _LIMIT = 5
 _CHECKPOINT = "replication-offset-checkpoint"
 _LATER_MS = 120_000
+#: The time of what is planted, but for the state in a topic that is gone.
+_PLANTED_MS = 1_900_000_000_000
 #: Rounds: each plants every fault once, in a partition of `orders`, after so many sound updates.
 ROUNDS = 10
 #: What breaks no rule: every kind of record, and each transition of a record.
@@ -97,16 +92,16 @@ def records(fault: Fault, key: SharePartition, timestamp: int = 1000) -> list[Sh
     """The records of a fault. `timestamp`: of the first, epoch milliseconds."""
     made = []
     for offset, (kind, start, epoch, state_epoch, leader, runs) in enumerate(fault):
-        value: ShareSnapshotValue | ShareUpdateValue | None = None
+        value: messages.ShareSnapshotValue | messages.ShareUpdateValue | None = None
         if kind == "update":
-            value = ShareUpdateValue(
+            value = messages.ShareUpdateValue(
                 snapshot_epoch=epoch,
                 leader_epoch=leader,
                 start_offset=start,
                 state_batches=tuple(updates.StateBatch(*run) for run in runs),
             )
         elif kind != "tombstone":
-            value = ShareSnapshotValue(
+            value = messages.ShareSnapshotValue(
                 snapshot_epoch=epoch,
                 state_epoch=state_epoch,
                 leader_epoch=leader,
@@ -190,7 +185,7 @@ def plant(folder: Path, groups: Iterable[Planted]) -> None:
     copies: list[Record] = []
     for one in groups:
         gone = metadata.removed_at.get(ids[one.fault.topic])
-        first = 1_900_000_000_000 if gone is None else gone + _LATER_MS
+        first = _PLANTED_MS if gone is None else gone + _LATER_MS
         state += _state(one, ids[one.fault.topic], first)
         given = {LIMIT: str(_LIMIT), ISOLATION: "read_committed"}
         if one.fault.letters is not None:
@@ -223,7 +218,7 @@ def append(node: Path, topic: str, partition: int, added: list[Record]) -> None:
 
 def _state(one: Planted, id: UUID, first: int) -> Iterator[Record]:
     for record in records(one.fault.records, SharePartition(one.group, id, one.partition), first):
-        kind = ShareSnapshotKey if record.snapshot else ShareUpdateKey
+        kind = messages.ShareSnapshotKey if record.snapshot else messages.ShareUpdateKey
         key = kind(group_id=one.group, topic_id=id, partition=one.partition)
         value = None if record.value is None else record.value.encode_prefixed(0)
         yield Record(
@@ -232,8 +227,8 @@ def _state(one: Planted, id: UUID, first: int) -> Iterator[Record]:
 
 
 def _config(group: str, name: str, value: str) -> Record:
-    record = ConfigRecord(resource_type=_GROUP_RESOURCE, resource_name=group, name=name, value=value)
-    return Record(value=bytes([1, ConfigRecord.spec.api_key or 0, 0]) + record.encode(0), timestamp=1_900_000_000_000)
+    record = messages.ConfigRecord(resource_type=_GROUP_RESOURCE, resource_name=group, name=name, value=value)
+    return Record(value=bytes([1, record.spec.api_key or 0, 0]) + record.encode(0), timestamp=_PLANTED_MS)
 
 
 def _letter(one: Planted, offset: int) -> Record:
@@ -246,4 +241,4 @@ def _letter(one: Planted, offset: int) -> Record:
         letters.MESSAGE: "Offset rejected by client.",
     }
     headers = tuple(Header(key.decode(), str(value).encode()) for key, value in given.items())
-    return Record(headers=headers, timestamp=1_900_000_000_000)
+    return Record(headers=headers, timestamp=_PLANTED_MS)

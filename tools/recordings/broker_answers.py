@@ -8,16 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kafkawire.messages import (
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-)
+from kafkawire import messages
 from kafkawire.messages.describe_producers_request import TopicRequest
 from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 
@@ -140,8 +131,8 @@ def as_json(value: Any) -> Any:
 
 
 def _producers(wire: RawCluster, topic: str, partition: int, leader: int) -> list[DescribedProducer]:
-    request = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(partition,)),))
-    answer = wire.connection(leader).ask(request, 0, DescribeProducersResponse).topics[0].partitions[0]
+    request = messages.DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(partition,)),))
+    answer = wire.connection(leader).ask(request, 0, messages.DescribeProducersResponse).topics[0].partitions[0]
     expect(answer.error_code, 0, f"DescribeProducers of {topic}-{partition}")
     place: dict[str, Any] = {"topic": topic, "partition": partition, "leader": leader}
     states = [
@@ -157,10 +148,12 @@ def _transactions(wire: RawCluster) -> list[DescribedTransaction]:
     found = []
     for node in sorted(wire.brokers()):
         connection = wire.connection(node)
-        listed = connection.ask(ListTransactionsRequest(), 0, ListTransactionsResponse)
+        listed = connection.ask(messages.ListTransactionsRequest(), 0, messages.ListTransactionsResponse)
         expect(listed.error_code, 0, f"ListTransactions at broker {node}")
         ids = tuple(state.transactional_id for state in listed.transaction_states)
-        described = connection.ask(DescribeTransactionsRequest(transactional_ids=ids), 0, DescribeTransactionsResponse)
+        described = connection.ask(
+            messages.DescribeTransactionsRequest(transactional_ids=ids), 0, messages.DescribeTransactionsResponse
+        )
         for state in described.transaction_states:
             expect(state.error_code, 0, f"DescribeTransactions of {state.transactional_id}")
             found.append(
@@ -181,12 +174,12 @@ def _transactions(wire: RawCluster) -> list[DescribedTransaction]:
 def _offsets(wire: RawCluster, topic: str, partition: int, leader: int) -> LeaderOffsets:
     def offset(timestamp: int, isolation_level: int) -> int:
         asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-        request = ListOffsetsRequest(
+        request = messages.ListOffsetsRequest(
             replica_id=-1,
             isolation_level=isolation_level,
             topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),),
         )
-        answer = wire.connection(leader).ask(request, 6, ListOffsetsResponse).topics[0].partitions[0]
+        answer = wire.connection(leader).ask(request, 6, messages.ListOffsetsResponse).topics[0].partitions[0]
         expect(answer.error_code, 0, f"ListOffsets of {topic}-{partition}")
         return answer.offset
 

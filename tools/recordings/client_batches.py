@@ -11,16 +11,7 @@ import gzip
 import json
 from pathlib import Path
 
-from kafkawire import versions
-from kafkawire.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    FetchRequest,
-    MetadataRequest,
-    MetadataResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
+from kafkawire import messages, versions
 from kafkawire.messages.metadata_response import (
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -37,7 +28,7 @@ NAME = "client-batches"
 _NO_WORDS = ("", "", "0")
 #: The highest version of Produce and Fetch of a broker to which librdkafka sends batches of a magic.
 _OFFERED = {0: 1, 1: 2, 2: None}
-_LIMITED = (ProduceRequest.spec.api_key or 0, FetchRequest.spec.api_key or 0)
+_LIMITED = (messages.ProduceRequest.spec.api_key or 0, messages.FetchRequest.spec.api_key or 0)
 _CODECS = ("python-snappy", "lz4", "xxhash", "zstandard")
 
 BUILDERS = {
@@ -74,27 +65,29 @@ def _sent(name: str, commands: Commands) -> list[str]:
     found: list[str] = []
     with MockBroker(topics={"batches": 1}) as broker:
 
-        def metadata(request: MetadataRequest) -> MetadataResponse:
+        def metadata(request: messages.MetadataRequest) -> messages.MetadataResponse:
             host, port = broker.address.split(":")
             node = MetadataResponseBroker(node_id=0, host=host, port=int(port))
             partition = MetadataResponsePartition(leader_id=0, replica_nodes=(0,), isr_nodes=(0,))
             topic = MetadataResponseTopic(name="batches", partitions=(partition,))
-            return MetadataResponse(brokers=(node,), controller_id=0, topics=(topic,))
+            return messages.MetadataResponse(brokers=(node,), controller_id=0, topics=(topic,))
 
-        def produce(request: ProduceRequest) -> ProduceResponse:
+        def produce(request: messages.ProduceRequest) -> messages.ProduceResponse:
             for topic in request.topic_data:
                 for partition in topic.partition_data:
                     found.append(base64.b64encode(bytes(partition.records or b"")).decode())
             answered = PartitionProduceResponse(index=0, base_offset=len(found) * 1000)
-            return ProduceResponse(responses=(TopicProduceResponse(name="batches", partition_responses=(answered,)),))
+            return messages.ProduceResponse(
+                responses=(TopicProduceResponse(name="batches", partition_responses=(answered,)),)
+            )
 
-        def api_versions(_: ApiVersionsRequest) -> ApiVersionsResponse:
+        def api_versions(_: messages.ApiVersionsRequest) -> messages.ApiVersionsResponse:
             return versions.to_response(broker.versions | limited)
 
         limited: dict[int, range] = {}
-        broker.on(ApiVersionsRequest, api_versions)
-        broker.on(MetadataRequest, metadata)
-        broker.on(ProduceRequest, produce)
+        broker.on(messages.ApiVersionsRequest, api_versions)
+        broker.on(messages.MetadataRequest, metadata)
+        broker.on(messages.ProduceRequest, produce)
         for magic, highest in _OFFERED.items():
             limited = {} if highest is None else dict.fromkeys(_LIMITED, range(highest + 1))
             _output(name, commands, "librdkafka", broker.address, str(magic))

@@ -21,17 +21,7 @@ from typing import Any
 
 import confluent_kafka
 
-from kafkawire.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-    ProduceRequest,
-)
+from kafkawire import messages
 from kafkawire.messages.describe_producers_request import TopicRequest
 from kafkawire.proxy import Fault, Proxy
 from tools.broker import RunningCluster, cluster
@@ -172,19 +162,21 @@ def _questions(wire: RawCluster) -> None:
     """Every version of what operators ask, and answers with errors in them."""
     peer = wire.connection(-1)
     peer.ask_api_versions_of_the_future(99)
-    software = ApiVersionsRequest(client_software_name="kafkawire", client_software_version="examples")
-    for version in ApiVersionsRequest.spec.valid_versions:
-        peer.ask(software, version, ApiVersionsResponse)
-    for version in ListTransactionsRequest.spec.valid_versions:
-        peer.ask(ListTransactionsRequest(), version, ListTransactionsResponse)
-    some = ListTransactionsRequest(state_filters=("CompleteCommit", "NoSuchState"), producer_id_filters=(0, 1, 2))
-    peer.ask(some, 0, ListTransactionsResponse)
-    unknown = DescribeTransactionsRequest(transactional_ids=("orders-service", "nobody"))
-    described = peer.ask(unknown, 0, DescribeTransactionsResponse)
+    software = messages.ApiVersionsRequest(client_software_name="kafkawire", client_software_version="examples")
+    for version in messages.ApiVersionsRequest.spec.valid_versions:
+        peer.ask(software, version, messages.ApiVersionsResponse)
+    for version in messages.ListTransactionsRequest.spec.valid_versions:
+        peer.ask(messages.ListTransactionsRequest(), version, messages.ListTransactionsResponse)
+    some = messages.ListTransactionsRequest(
+        state_filters=("CompleteCommit", "NoSuchState"), producer_id_filters=(0, 1, 2)
+    )
+    peer.ask(some, 0, messages.ListTransactionsResponse)
+    unknown = messages.DescribeTransactionsRequest(transactional_ids=("orders-service", "nobody"))
+    described = peer.ask(unknown, 0, messages.DescribeTransactionsResponse)
     codes_of_ids = [state.error_code for state in described.transaction_states]
     expect(codes_of_ids, [0, _TRANSACTIONAL_ID_NOT_FOUND], "DescribeTransactions")
     asked = tuple(TopicRequest(name=name, partition_indexes=(0, 1)) for name in CAPTURED_TOPICS)
-    producers = peer.ask(DescribeProducersRequest(topics=asked), 0, DescribeProducersResponse)
+    producers = peer.ask(messages.DescribeProducersRequest(topics=asked), 0, messages.DescribeProducersResponse)
     codes = {(t.name, p.partition_index): p.error_code for t in producers.topics for p in t.partitions}
     known = dict.fromkeys((("orders", 0), ("orders", 1), ("payments", 0)), 0)
     expect(codes, {**known, ("payments", 1): _UNKNOWN_TOPIC_OR_PARTITION}, "DescribeProducers")
@@ -243,7 +235,7 @@ def lose_response(proxy: Proxy, topic: str, *, idempotent: bool) -> dict[str, An
     def numbers() -> Iterator[int]:
         for number in range(12):
             if number == 6:
-                proxy.fault(Fault(ProduceRequest, drop="response", times=1))
+                proxy.fault(Fault(messages.ProduceRequest, drop="response", times=1))
             yield number
 
     write(producer_of(proxy.address, settings), topic, orders(numbers()), one_by_one=True)

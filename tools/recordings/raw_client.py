@@ -8,25 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from kafkawire import frames, records
-from kafkawire.messages import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    EndTxnRequest,
-    EndTxnResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    MetadataRequest,
-    MetadataResponse,
-    ProduceRequest,
-    ProduceResponse,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from kafkawire import frames, messages, records
 from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
@@ -116,12 +98,12 @@ class RawConnection:
         self._correlation_id += 1
         return frames.encode_request(body, version=version, correlation_id=self._correlation_id, client_id=CLIENT_ID)
 
-    def ask_api_versions_of_the_future(self, version: int) -> ApiVersionsResponse:
+    def ask_api_versions_of_the_future(self, version: int) -> messages.ApiVersionsResponse:
         """ApiVersions in a version that no broker knows: the answer is error 35 in a body of version 0 (KIP-511)."""
-        body = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="99")
+        body = messages.ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="99")
         request = bytearray(self._encoded(body, body.spec.valid_versions[-1]))
         struct.pack_into(">h", request, 6, version)
-        answer = _decoded(self._exchange(bytes(request), body, version), body, version, ApiVersionsResponse)
+        answer = _decoded(self._exchange(bytes(request), body, version), body, version, messages.ApiVersionsResponse)
         if answer.error_code != _UNSUPPORTED_VERSION:
             raise RecordingError(f"ApiVersions v{version} is not answered with error {_UNSUPPORTED_VERSION}: {answer}")
         return answer
@@ -184,10 +166,10 @@ class RawCluster:
             self._connections[node_id] = RawConnection(*address, self.exchanges)
         return self._connections[node_id]
 
-    def metadata(self, topics: Iterable[str] = ()) -> MetadataResponse:
+    def metadata(self, topics: Iterable[str] = ()) -> messages.MetadataResponse:
         asked = tuple(MetadataRequestTopic(name=name) for name in topics)
-        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
-        return self.connection(-1).ask(request, 11, MetadataResponse)
+        request = messages.MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        return self.connection(-1).ask(request, 11, messages.MetadataResponse)
 
     def brokers(self) -> dict[int, tuple[str, int]]:
         """{node id: (host, port)}"""
@@ -207,8 +189,8 @@ class RawCluster:
 
     def coordinator(self, transactional_id: str) -> int:
         """The node id of the transaction coordinator."""
-        request = FindCoordinatorRequest(key_type=_TRANSACTION, key=transactional_id)
-        return self._settled(lambda: -1, request, 3, FindCoordinatorResponse, _code, "FindCoordinator").node_id
+        request = messages.FindCoordinatorRequest(key_type=_TRANSACTION, key=transactional_id)
+        return self._settled(lambda: -1, request, 3, messages.FindCoordinatorResponse, _code, "FindCoordinator").node_id
 
     def init_producer(
         self, transactional_id: str | None, *, timeout_ms: int = 900_000, two_phase: bool = False
@@ -220,19 +202,19 @@ class RawCluster:
                 transactions.
             two_phase: its transactions never time out (KIP-939); the brokers must allow that.
         """
-        request = InitProducerIdRequest(
+        request = messages.InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=timeout_ms, enable2_pc=two_phase
         )
         answer = self._settled(
             lambda: -1 if transactional_id is None else self.coordinator(transactional_id),
-            request, 6 if two_phase else 4, InitProducerIdResponse, _code, "InitProducerId",
+            request, 6 if two_phase else 4, messages.InitProducerIdResponse, _code, "InitProducerId",
         )  # fmt: skip
         return RawProducer(answer.producer_id, answer.producer_epoch, transactional_id)
 
     def add_partitions(self, producer: RawProducer, partitions: Mapping[str, Sequence[int]]) -> None:
         """AddPartitionsToTxn v3, which producers send before they write with transaction version 1."""
         transactional_id = _id_of(producer)
-        request = AddPartitionsToTxnRequest(
+        request = messages.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=transactional_id,
             v3_and_below_producer_id=producer.producer_id,
             v3_and_below_producer_epoch=producer.epoch,
@@ -241,14 +223,14 @@ class RawCluster:
             ),
         )
 
-        def code(answer: AddPartitionsToTxnResponse) -> int:
+        def code(answer: messages.AddPartitionsToTxnResponse) -> int:
             results = (one for topic in answer.results_by_topic_v3_and_below for one in topic.results_by_partition)
             codes = {one.partition_error_code for one in results}
             return min(codes & TRANSIENT, default=max(codes))
 
         self._settled(
             lambda: self.coordinator(transactional_id),
-            request, 3, AddPartitionsToTxnResponse, code, "AddPartitionsToTxn",
+            request, 3, messages.AddPartitionsToTxnResponse, code, "AddPartitionsToTxn",
         )  # fmt: skip
 
     def produce(
@@ -287,10 +269,11 @@ class RawCluster:
         )
         data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=batch),))
         named = producer.transactional_id or (f"lost-{producer.producer_id}" if transactional else None)
-        request = ProduceRequest(transactional_id=named, acks=-1, timeout_ms=10_000, topic_data=(data,))
+        request = messages.ProduceRequest(transactional_id=named, acks=-1, timeout_ms=10_000, topic_data=(data,))
         answer = self._settled(
             lambda: self._leader(topic, partition),
-            request, version, ProduceResponse, lambda answer: answer.responses[0].partition_responses[0].error_code,
+            request, version, messages.ProduceResponse,
+            lambda answer: answer.responses[0].partition_responses[0].error_code,
             f"Produce to {topic}-{partition}", passing=passing, expected=expected,
         )  # fmt: skip
         return answer.responses[0].partition_responses[0].base_offset
@@ -302,7 +285,7 @@ class RawCluster:
             committed: commit or abort. `version`: of EndTxn.
         """
         transactional_id = _id_of(producer)
-        request = EndTxnRequest(
+        request = messages.EndTxnRequest(
             transactional_id=transactional_id,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
@@ -310,7 +293,7 @@ class RawCluster:
         )
         return self._settled(
             lambda: self.coordinator(transactional_id),
-            request, version, EndTxnResponse, _code, "EndTxn", expected=None,
+            request, version, messages.EndTxnResponse, _code, "EndTxn", expected=None,
         ).error_code  # fmt: skip
 
     def write_marker(self, topic: str, partition: int, producer: RawProducer, *, coordinator_epoch: int) -> None:
@@ -328,7 +311,7 @@ class RawCluster:
         )
         self._settled(
             lambda: self._leader(topic, partition),
-            WriteTxnMarkersRequest(markers=(marker,)), 1, WriteTxnMarkersResponse,
+            messages.WriteTxnMarkersRequest(markers=(marker,)), 1, messages.WriteTxnMarkersResponse,
             lambda answer: answer.markers[0].topics[0].partitions[0].error_code,
             f"WriteTxnMarkers on {topic}-{partition}",
         )  # fmt: skip
@@ -394,7 +377,7 @@ def _name_of(request: Message) -> str:
     return type(request).__name__.removesuffix("Request")
 
 
-def _code(answer: FindCoordinatorResponse | InitProducerIdResponse | EndTxnResponse) -> int:
+def _code(answer: messages.FindCoordinatorResponse | messages.InitProducerIdResponse | messages.EndTxnResponse) -> int:
     return answer.error_code
 
 

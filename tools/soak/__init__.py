@@ -2,8 +2,7 @@
 beside a real cluster under transactional load. Nothing may be lost, and no memory may grow.
 
 producer_load            transactional producers, and totals of what they wrote and of the requests that they sent
-hang_maker               makes hanging transactions, one after the other
-watch_process            `txn watch`, and what it reported
+hang_maker               `txn watch`, what it reported, and hanging transactions, one after the other
 capture_process          tcpdump, `capture --follow`, and the exchanges that it read
 stream_process           the Spark stream (`stream_job`, a process of its own), and the rows that it read
 comparison               these results beside counts of other programs

@@ -58,10 +58,10 @@ class ChildProcess:
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
 
-    def end(self, by: signal.Signals | None = None) -> int:
-        """Waits for its end, after sending the signal `by`, and until its output is read. Returns its exit status.
+    def end(self, by: signal.Signals | None = None, *, expected: int = 0) -> None:
+        """Waits for its end, after sending the signal `by`, and until its output is read.
 
-        Raises SoakError if it does not end."""
+        Raises SoakError if it does not end, or ends with another status than the expected one."""
         if by is not None:
             self.process.send_signal(by)
         try:
@@ -71,7 +71,8 @@ class ChildProcess:
         self._reading.join(_END_S)
         if self.failure is not None:
             raise SoakError(f"{self.name} printed what cannot be read: {self.failure}")
-        return status
+        if status != expected:
+            raise SoakError(f"{self.name} ended with {status}: {self.complaints}")
 
     def _read(self) -> None:
         assert self.process.stdout is not None

@@ -110,9 +110,7 @@ class WatchProcess:
     def end(self) -> None:
         """Raises SoakError where it does not end as it should."""
         self.child.check()
-        status = self.child.end(signal.SIGTERM)
-        if status != _TERMINATED:
-            raise SoakError(f"txn watch ended with {status}: {self.child.complaints}")
+        self.child.end(signal.SIGTERM, expected=_TERMINATED)
 
     def _change(self, change: str, finding: _Finding) -> None:
         place = TransactionKey(finding.topic, finding.partition, finding.producer_id)

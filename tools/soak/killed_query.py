@@ -117,16 +117,14 @@ class KilledQuery:
 
     def _kill(self, victim: str) -> bool:
         """Kill the driver, which is the Python process and its Java, or an executor; whether there was one."""
-        assert self._process is not None
         listed = subprocess.run(
             ["ps", "-A", "-ww", "-o", "pid=,pgid=,args="], capture_output=True, text=True, check=True
         )
         lines = (line.split(None, 2) for line in listed.stdout.splitlines())
-        own = [(int(pid), args) for pid, group, *args in lines if int(group) == self._process.pid]
+        own = [(int(pid), args) for pid, group, *args in lines if int(group) == self._running.pid]
         executors = [pid for pid, args in own if any(_EXECUTOR in word for word in args)]
         if victim == "executor":
-            executors = executors and [self.random.choice(executors)]
-            victims = executors
+            victims = executors and [self.random.choice(executors)]
         else:
             victims = [pid for pid, _ in own if pid not in executors]
         for pid in victims:
@@ -134,23 +132,25 @@ class KilledQuery:
                 os.kill(pid, signal.SIGKILL)
         return bool(victims)
 
-    def _tell(self, command: str) -> None:
+    @property
+    def _running(self) -> subprocess.Popen[str]:
         assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{command}\n")
+        return self._process
+
+    def _tell(self, command: str) -> None:
+        assert self._running.stdin is not None
+        self._running.stdin.write(f"{command}\n")
 
     def _has_answer(self, seconds: float) -> bool:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        return bool(select.select([self._process.stdout], [], [], seconds)[0])
+        assert self._running.stdout is not None
+        return bool(select.select([self._running.stdout], [], [], seconds)[0])
 
     def _answer(self) -> str:
         """The next line of its output; empty where it has ended."""
-        assert self._process is not None
-        assert self._process.stdout is not None
+        assert self._running.stdout is not None
         if not self._has_answer(_PATIENCE_S):
             raise SoakError(f"a query does not answer within {_PATIENCE_S:g} s: {self._tail()}")
-        return self._process.stdout.readline().strip()
+        return self._running.stdout.readline().strip()
 
     def _tail(self) -> str:
         return self._log.read_text(errors="replace")[-2000:]

@@ -9,12 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from kafkawire.messages import (
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirsResponse,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from kafkawire import messages
 from kafkawire.messages.alter_replica_log_dirs_request import AlterReplicaLogDir, AlterReplicaLogDirTopic
 from kafkawire.messages.update_features_request import FeatureUpdateKey
 from tools.broker import RunningCluster, cluster
@@ -121,7 +116,7 @@ def upgrade(configuration: Configuration, running: RunningCluster) -> None:
         with RawCluster(running.bootstrap) as wire:
             update = FeatureUpdateKey(feature=feature, max_version_level=level)
             answer = wire.connection(-1).ask(
-                UpdateFeaturesRequest(feature_updates=(update,)), 1, UpdateFeaturesResponse
+                messages.UpdateFeaturesRequest(feature_updates=(update,)), 1, messages.UpdateFeaturesResponse
             )
         codes = {answer.error_code, *(result.error_code for result in answer.results)}
         expect(codes, {0}, f"UpdateFeatures of {feature} to {level}")
@@ -138,7 +133,7 @@ def begin_to_move(running: RunningCluster) -> None:
                     path=str(target), topics=(AlterReplicaLogDirTopic(name=topic, partitions=(partition,)),)
                 )
                 answer = wire.connection(node.node_id).ask(
-                    AlterReplicaLogDirsRequest(dirs=(moved,)), 2, AlterReplicaLogDirsResponse
+                    messages.AlterReplicaLogDirsRequest(dirs=(moved,)), 2, messages.AlterReplicaLogDirsResponse
                 )
                 expect(answer.results[0].partitions[0].error_code, 0, "AlterReplicaLogDirs")
         until(partial(_on_the_way, node, len(MOVED)), "replicas on their way", seconds=_SECONDS)
