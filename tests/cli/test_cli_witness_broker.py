@@ -17,7 +17,7 @@ from tests.cli.test_cli_why_broker import with_topic
 from tools.broker import RunningCluster
 from tools.polling import until
 from tools.recordings import clients
-from tools.recordings.example_folder import lose_response
+from tools.recordings.cluster_clients import lose_response
 
 pytestmark = pytest.mark.broker
 

@@ -37,9 +37,9 @@ async def lags(bootstrap: str) -> tuple[list[Lag], list[Lag], Why]:
     """The lag of the group, the same with a state that is not read to its end, and what blocks it."""
     async with Admin.connect(bootstrap) as client:
         return (
-            await read_group_lags(client.cluster, recipe.GROUP, Search(address=bootstrap)),
-            await read_group_lags(client.cluster, recipe.GROUP, Search(address=bootstrap, fetch_bytes=1)),
-            await read_why(client.cluster, Subject(group=recipe.GROUP), Search(address=bootstrap)),
+            await read_group_lags(client.cluster, recipe.SHARE_GROUP, Search(address=bootstrap)),
+            await read_group_lags(client.cluster, recipe.SHARE_GROUP, Search(address=bootstrap, fetch_bytes=1)),
+            await read_why(client.cluster, Subject(group=recipe.SHARE_GROUP), Search(address=bootstrap)),
         )
 
 
@@ -51,24 +51,24 @@ async def audited(bootstrap: str) -> dict[str, CheckAnswer]:
 
 
 def test_a_cluster_is_explained_as_its_log_directory_is(tmp_path: Path) -> None:
-    async def read(bootstrap: str, fetch_bytes: int, group: str = recipe.GROUP) -> list[ShareExplained]:
+    async def read(bootstrap: str, fetch_bytes: int, group: str = recipe.SHARE_GROUP) -> list[ShareExplained]:
         async with Admin.connect(bootstrap) as client:
             return (await read_shares(client.cluster, group, fetch_bytes=fetch_bytes))[0]
 
     async def told(bootstrap: str) -> list[HistoryEvent]:
         async with Admin.connect(bootstrap) as client:
-            subject = Subject(group=recipe.GROUP)
+            subject = Subject(group=recipe.SHARE_GROUP)
             return [event async for event in read_history(client.cluster, subject, 1 << 20)]
 
     try:
-        with cluster(1, config=recipe.CONFIG) as running:
-            recipe.workload(running)
+        with cluster(1, config=recipe.SHARE_CONFIG) as running:
+            recipe.share_workload(running)
             (live,) = asyncio.run(read(running.bootstrap, 1 << 20))
             (cut,) = asyncio.run(read(running.bootstrap, 1))
             with pytest.raises(ClientError, match="nobody"):
                 asyncio.run(read(running.bootstrap, 1 << 20, "nobody"))
             (copied,), _ = explained_shares(
-                LeadingReplicas(logdir.open(str(running.log_dirs[1]))), recipe.GROUP, topic=recipe.TOPIC
+                LeadingReplicas(logdir.open(str(running.log_dirs[1]))), recipe.SHARE_GROUP, topic=recipe.SHARE_TOPIC
             )
             assert shown(live)[1:] == shown(copied)[1:]
             assert {(row.status, row.reason) for row in live.rows(None) if isinstance(row, ShareRange)} == {
@@ -94,7 +94,7 @@ def test_a_cluster_is_explained_as_its_log_directory_is(tmp_path: Path) -> None:
             assert bounded.read_uncommitted is not None
             assert bounded.archived is None
             assert bounded.read_uncommitted.least <= counted.read_uncommitted.least <= bounded.read_uncommitted.most
-            assert [(one.topic, one.archived) for one in blocked.lags] == [(recipe.TOPIC, counted.archived)]
+            assert [(one.topic, one.archived) for one in blocked.lags] == [(recipe.SHARE_TOPIC, counted.archived)]
             wired = asyncio.run(audited(running.bootstrap))
             local = share_answers(LeadingReplicas(logdir.open(str(running.log_dirs[1]))))
             assert not any(one.violated for one in wired.values())
@@ -110,8 +110,8 @@ def test_a_cluster_is_explained_as_its_log_directory_is(tmp_path: Path) -> None:
             assert story[1:] == [replace(one, file=None) for one in copied.story(6)][1:]  # type: ignore[type-var]
             # The story of the group, by the records of its state.
             copies = LeadingReplicas(logdir.open(str(running.log_dirs[1])))
-            of_copies = list(copied_history(copies, Subject(group=recipe.GROUP)))
+            of_copies = list(copied_history(copies, Subject(group=recipe.SHARE_GROUP)))
             assert asyncio.run(told(running.bootstrap)) == of_copies
-            assert any(f"{recipe.TOPIC}-0: starts at offset" in getattr(one, "what", "") for one in of_copies)
+            assert any(f"{recipe.SHARE_TOPIC}-0: starts at offset" in getattr(one, "what", "") for one in of_copies)
     except BrokerUnavailableError as error:
         pytest.skip(str(error))

@@ -11,6 +11,8 @@ from typing import Any
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
+from kafkawire.messages import ProduceRequest
+from kafkawire.proxy import Fault, Proxy
 from tools.broker import RunningCluster, cluster
 from tools.broker.jars import BROKER_VERSION
 from tools.polling import until
@@ -183,6 +185,28 @@ def send_orders(
         "log_level": 0,
     }
     return write(producer_of(bootstrap, settings), topic, orders(numbers), one_by_one=True)
+
+
+def lose_response(proxy: Proxy, topic: str, *, idempotent: bool) -> dict[str, Any]:
+    """Writes 12 batches, and loses the response to the seventh."""
+    settings = {
+        "client.id": f"{topic}-service",
+        "enable.idempotence": idempotent,
+        "acks": "all",
+        "max.in.flight": 1,
+        "linger.ms": 0,
+        "retry.backoff.ms": 200,
+        "log_level": 0,  # a connection is closed: expected
+    }
+
+    def numbers() -> Iterator[int]:
+        for number in range(12):
+            if number == 6:
+                proxy.fault(Fault(ProduceRequest, drop="response", times=1))
+            yield number
+
+    write(producer_of(proxy.address, settings), topic, orders(numbers()), one_by_one=True)
+    return {"topic": topic, "partition": 0, "record": 6, "idempotent": idempotent}
 
 
 def kafka_python_orders(bootstrap: str, topic: str, count: int) -> None:

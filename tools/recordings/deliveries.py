@@ -43,13 +43,13 @@ from .cluster_clients import (
     await_leader,
     end_of,
     kafka_python_orders,
+    lose_response,
     one_broker,
     place_topics,
     read,
     read_offsets,
     send_orders,
 )
-from .example_folder import lose_response
 from .frameworks import SOURCE, mirror_maker, streams
 from .log_copies import copy_logs
 from .raw_client import RawCluster, expect

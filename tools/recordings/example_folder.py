@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,14 @@ import confluent_kafka
 
 from kafkawire import messages
 from kafkawire.messages.describe_producers_request import TopicRequest
-from kafkawire.proxy import Fault, Proxy
+from kafkawire.proxy import Proxy
 from tools.broker import RunningCluster, cluster
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
 from tools.pages import templates
 
 from . import RecordingError, broker_answers, clients, transaction_recipes
 from .clients import Service, order
-from .cluster_clients import ONE_PARTITION, one_broker, orders, producer_of, write
+from .cluster_clients import ONE_PARTITION, lose_response, one_broker
 from .log_copies import copy_logs
 from .raw_client import RawCluster, RawProducer, expect
 from .share_groups import share_run
@@ -186,7 +185,6 @@ def _questions(wire: RawCluster) -> None:
 
 WITNESS_CAPTURE = "clients.pcap"
 WITNESS_TOPICS = {"orders": 2, "payments": 1, "metrics": 1}
-_MINUTE = 60_000
 
 
 def make_witness(folder: Path, cache: Path | None = None) -> dict[str, Any]:
@@ -217,36 +215,14 @@ def _witnessed(bootstrap: str) -> None:
             ("orders", 0): range(10 * number, 10 * number + 4),
             ("orders", 1): range(10 * number + 4, 10 * number + 6),
         }
-        service.transaction(numbers, timestamp=now - (10 - number) * _MINUTE, committed=number != 3)
-
-
-def lose_response(proxy: Proxy, topic: str, *, idempotent: bool) -> dict[str, Any]:
-    """Writes 12 batches, and loses the response to the seventh."""
-    settings = {
-        "client.id": f"{topic}-service",
-        "enable.idempotence": idempotent,
-        "acks": "all",
-        "max.in.flight": 1,
-        "linger.ms": 0,
-        "retry.backoff.ms": 200,
-        "log_level": 0,  # a connection is closed: expected
-    }
-
-    def numbers() -> Iterator[int]:
-        for number in range(12):
-            if number == 6:
-                proxy.fault(Fault(messages.ProduceRequest, drop="response", times=1))
-            yield number
-
-    write(producer_of(proxy.address, settings), topic, orders(numbers()), one_by_one=True)
-    return {"topic": topic, "partition": 0, "record": 6, "idempotent": idempotent}
+        service.transaction(numbers, timestamp=now - (10 - number) * MINUTE, committed=number != 3)
 
 
 # docs/share-groups ----------------------------------------------------------------------------------------------------
 
-TOPIC, GROUP, DEAD_LETTERS = "orders", "workers", "dlq.workers"
+SHARE_TOPIC, SHARE_GROUP, DEAD_LETTERS = "orders", "workers", "dlq.workers"
 LIMIT = 3
-CONFIG = {
+SHARE_CONFIG = {
     "group.share.delivery.count.limit": LIMIT,
     "share.coordinator.state.topic.num.partitions": 1,
     **ONE_PARTITION,
@@ -254,33 +230,33 @@ CONFIG = {
 #: What the group does with the records of the topic, in order; after them are some that it has not got yet.
 FATES = (*("accept",) * 4, "reject", "accept", "release", "accept", "retry", *("accept",) * 3, "reject", "release")
 WAITING = 4
-_COPIED = (TOPIC, DEAD_LETTERS, "__share_group_state", "__cluster_metadata")
+_COPIED = (SHARE_TOPIC, DEAD_LETTERS, "__share_group_state", "__cluster_metadata")
 
 
 def make_share_groups(folder: Path, cache: Path | None = None) -> dict[str, Any]:
     """Makes the log directory in `folder`; what was done, as JSON values."""
-    with cluster(1, config=CONFIG, cache=cache) as running:
-        deliveries = workload(running)
+    with cluster(1, config=SHARE_CONFIG, cache=cache) as running:
+        deliveries = share_workload(running)
         running.stop_node(1)
         copy_logs(running.log_dirs[1], folder / "broker-1", _COPIED, "*")
-    return {"topic": TOPIC, "group": GROUP, "limit": LIMIT, "deliveries": deliveries}
+    return {"topic": SHARE_TOPIC, "group": SHARE_GROUP, "limit": LIMIT, "deliveries": deliveries}
 
 
-def workload(running: RunningCluster) -> list[list[Any]]:
+def share_workload(running: RunningCluster) -> list[list[Any]]:
     """The records and what a consumer does with them; its deliveries: partition, offset, number, and what was done."""
     enabled = {DEAD_LETTERS: {"errors.deadletterqueue.group.enable": "true"}}
-    clients.create_topics(running.bootstrap, {TOPIC: 1, DEAD_LETTERS: 1}, config=enabled)
+    clients.create_topics(running.bootstrap, {SHARE_TOPIC: 1, DEAD_LETTERS: 1}, config=enabled)
     with share_run(running) as run:
         run.configure(
-            GROUP,
+            SHARE_GROUP,
             "share.auto.offset.reset=earliest",
             f"share.delivery.count.limit={LIMIT}",
             f"errors.deadletterqueue.topic.name={DEAD_LETTERS}",
             "errors.deadletterqueue.copy.record.enable=true",
         )
-        run.produce(TOPIC, 0, list(FATES))
-        run.read("run", GROUP, TOPIC, seconds=5)
-        run.produce(TOPIC, 0, ["accept"] * WAITING)
+        run.produce(SHARE_TOPIC, 0, list(FATES))
+        run.read("run", SHARE_GROUP, SHARE_TOPIC, seconds=5)
+        run.produce(SHARE_TOPIC, 0, ["accept"] * WAITING)
         time.sleep(1)
         (given,) = run.deliveries()
     rows: list[list[Any]] = given["rows"]
