@@ -138,22 +138,17 @@ class RunningCluster:
         running = [node for node in self.nodes if node.process is not None]
         expected = {node.node_id for node in running}
         deadline = time.monotonic() + self._ready_timeout
-        waiting = {node.node_id: "has not answered" for node in running}
-        while waiting:
+        while True:
             for node in running:
                 if not node.running:
                     self._fail(f"node {node.node_id} has ended")
-                if node.node_id in waiting:
-                    missing = _missing(node, expected)
-                    if missing is None:
-                        del waiting[node.node_id]
-                    else:
-                        waiting[node.node_id] = missing
-            if waiting and time.monotonic() > deadline:
+            waiting = {node.node_id: why for node in running if (why := _missing(node, expected)) is not None}
+            if not waiting:
+                return
+            if time.monotonic() > deadline:
                 reasons = "; ".join(f"node {i} {why}" for i, why in waiting.items())
                 self._fail(f"not ready in {self._ready_timeout:g} s: {reasons}")
-            if waiting:
-                time.sleep(0.1)
+            time.sleep(0.1)
 
     def _launch(self, node: BrokerNode) -> None:
         if node.running:
@@ -274,9 +269,8 @@ def cluster(
     if folder is not None:
         folder.mkdir(parents=True)
     root = folder.resolve() if folder else Path(tempfile.mkdtemp(prefix="kafkawire-broker-"))
-    made = tuple(_nodes(root, nodes, port, disks))
-    alone = tuple(_controllers(root, controllers, made))
-    zookeeper = _zookeeper(root, made) if jars.needs_zookeeper(version) else None
+    made, alone, server = _members(root, nodes, controllers, port, disks)
+    zookeeper = server if jars.needs_zookeeper(version) else None
     running = RunningCluster(made, java, libs, heap, java_options, ready_timeout, zookeeper, alone, dynamic_quorum)
     try:
         if zookeeper:
@@ -306,24 +300,19 @@ def cluster(
                 shutil.rmtree(root, ignore_errors=True)
 
 
-def _nodes(root: Path, count: int, port: int | None, disks: int) -> Iterator[BrokerNode]:
-    given = range(0) if port is None else range(port, port + count)
-    ports = free_ports(2 * count, without=given)
-    for i in range(count):
-        client_port = given[i] if given else ports[2 * i]
-        yield BrokerNode(i + 1, root / f"node-{i + 1}", client_port, ports[2 * i + 1], disks)
-
-
-def _controllers(root: Path, count: int, nodes: tuple[BrokerNode, ...]) -> Iterator[BrokerNode]:
-    taken = {port for node in nodes for port in (node.port, node.controller_port)}
-    for i, port in enumerate(free_ports(count, without=taken) if count else ()):
-        node_id = FIRST_CONTROLLER + i
-        yield BrokerNode(node_id, root / f"node-{node_id}", port, port)
-
-
-def _zookeeper(root: Path, nodes: tuple[BrokerNode, ...]) -> ZooKeeper:
-    taken = {port for node in nodes for port in (node.port, node.controller_port)}
-    return ZooKeeper(root / "zookeeper", free_ports(1, without=taken)[0])
+def _members(
+    root: Path, brokers: int, controllers: int, port: int | None, disks: int
+) -> tuple[tuple[BrokerNode, ...], tuple[BrokerNode, ...], ZooKeeper]:
+    """The brokers, the nodes that are controllers alone, and the server of a cluster with ZooKeeper."""
+    given = range(0) if port is None else range(port, port + brokers)
+    ports = iter(free_ports(2 * brokers + controllers + 1, without=given))
+    nodes = tuple(
+        BrokerNode(i, root / f"node-{i}", given[i - 1] if given else next(ports), next(ports), disks)
+        for i in range(1, brokers + 1)
+    )
+    ids = range(FIRST_CONTROLLER, FIRST_CONTROLLER + controllers)
+    alone = tuple(BrokerNode(i, root / f"node-{i}", free, free) for i, free in zip(ids, ports, strict=False))
+    return nodes, alone, ZooKeeper(root / "zookeeper", next(ports))
 
 
 def free_ports(count: int, *, without: Container[int] = ()) -> list[int]:
