@@ -91,6 +91,9 @@ class WatchProcess:
         """Whether it was reported, and has not been called anything else since."""
         return place in self._hangs_now
 
+    def has_ended(self, place: TransactionKey) -> bool:
+        return self.gone[place] > 0
+
     @property
     def address(self) -> str:
         """Where its metrics are."""
@@ -200,7 +203,7 @@ class HangingTransactions:
             lambda: self.watching.scraped_hanging() or None, "a hang in the metrics", seconds=_REPORT_S
         )
         until(lambda: self._aborted(hang), f"the abort of {hang.place}", seconds=_ABORT_S)
-        self._await(lambda: self.watching.gone[hang.place] > 0, f"the report that {hang.place} has ended")
+        self._await(lambda: self.watching.has_ended(hang.place), f"the report that {hang.place} has ended")
         self._open = None
 
     def _make(self, partition: int, *, transactional: bool) -> HangingTransaction:
