@@ -225,6 +225,7 @@ LIMIT = 3
 SHARE_CONFIG = {
     "group.share.delivery.count.limit": LIMIT,
     "share.coordinator.state.topic.num.partitions": 1,
+    "replica.high.watermark.checkpoint.interval.ms": 500,  # a copy of the running broker has what was written
     **ONE_PARTITION,
 }
 #: What the group does with the records of the topic, in order; after them are some that it has not got yet.
