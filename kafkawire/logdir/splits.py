@@ -42,6 +42,7 @@ def batches_of(
     *,
     check_crc: bool = True,
     window: int = columns.WINDOW,
+    size: int = 0,
 ) -> Iterator[Batches | Batch | Damage]:
     """The batches that begin in a part of a segment, many at a time, and the damage: `records.columns.batches` and the
     check of `LocatedFile.batches`. Offsets that go back are damage too, detected from the part before.
@@ -50,6 +51,7 @@ def batches_of(
         start, end: one of the `ranges`. Where the file has become shorter since, so that some of the part is gone, the
             last item is damage.
         check_crc: compare every checksum. `window`: bytes that are read at a time.
+        size: the bytes that the file had before. It is read as if it had been opened then.
 
     Raises:
         OSError: the file cannot be read.
@@ -57,6 +59,7 @@ def batches_of(
     following = file.least_offset if not start else None
     least = start if end is None else end
     with file.source() as source:
+        source.size = max(source.size, size)
         # One byte more: damage ends at the part's end, where a batch is, and that one's offset is looked at.
         stop = None if end is None else end + 1
         for item in columns.batches(source, start=start, end=stop, check_crc=check_crc, window=window):

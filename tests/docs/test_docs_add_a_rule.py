@@ -28,7 +28,7 @@ from pathlib import Path
 from kafkawire import logdir, transactions
 from kafkawire.records import Record, build
 from kafkawire.transactions import Settings
-from kafkawire.transactions.auditing import local_audit
+from kafkawire.transactions.auditing import local_audit, replica_processes, replica_threads
 from kafkawire.transactions.parts.part_scan import PART_BYTES
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaMerge, parts_of
 from tests.audit_logs import NOON, LogDirectory
@@ -52,9 +52,10 @@ def main(root, place):
     logs.write()
     found = {}
     directory = logdir.open(root)
-    for jobs in (1, 2):
+    for way, jobs, threads in (("one thread", 1, True), ("two threads", 2, True), ("two processes", 2, False)):
+        local_audit.THREADS = threads
         audit = transactions.audit(directory, jobs=jobs)
-        found[f"{jobs} jobs"] = [one.offset for one in audit.violations if one.check == "batch_of_1000"]
+        found[way] = [one.offset for one in audit.violations if one.check == "batch_of_1000"]
     for size in (PART_BYTES, 64 << 10):
         (partition,) = directory.partitions
         replica = AuditedReplica(partition)
@@ -76,7 +77,8 @@ def main(root, place):
 
 if __name__ == "__main__":
     local_audit.BYTES_A_JOB = 1
-    local_audit.SHARES = False
+    replica_processes.SHARES = False
+    replica_threads.PART_BYTES = 64 << 10
     main(Path(sys.argv[1]), int(sys.argv[2]))
 """
 
@@ -124,14 +126,14 @@ def run(checkout: Path, *words: str, backend: str | None = None) -> str:
 def test_a_rule_finds_its_violation_wherever_it_is(checkout: Path, tmp_path: Path, place: int) -> None:
     for backend in (None, "python"):
         logs = tmp_path / f"logs-{backend}"
-        assert run(checkout, "finds.py", str(logs), str(place), backend=backend) == "4 ways\n"
+        assert run(checkout, "finds.py", str(logs), str(place), backend=backend) == "5 ways\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", [2, 30])
 def test_on_spark_too(checkout: Path, tmp_path: Path, place: int) -> None:
     pytest.importorskip("pyspark")
-    assert run(checkout, "finds.py", str(tmp_path / "logs"), str(place), "spark").endswith("5 ways\n")
+    assert run(checkout, "finds.py", str(tmp_path / "logs"), str(place), "spark").endswith("6 ways\n")
 
 
 @pytest.mark.slow

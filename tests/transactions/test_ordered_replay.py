@@ -217,7 +217,7 @@ def test_the_engine_has_no_rule_that_the_reference_has_not() -> None:
 
 def of_directory(*roots: str | Path) -> list[Appends]:
     parts = [read_range(file).appends for one in logdir.open(*map(str, roots)).partitions for file in one.segments]
-    return [part for part in parts if part is not None and len(part)]
+    return [Appends.joined(part) for part in parts if part]
 
 
 @pytest.mark.slow

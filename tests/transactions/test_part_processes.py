@@ -12,7 +12,7 @@ import pytest
 
 from kafkawire import logdir, transactions
 from kafkawire.logdir import LogFile, Unreadable
-from kafkawire.transactions.auditing import local_audit
+from kafkawire.transactions.auditing import local_audit, replica_processes
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaMerge, parts_of
 from kafkawire.transactions.parts.part_columns import PartColumns
 from kafkawire.transactions.parts.part_processes import ProcessError, Work, in_order
@@ -39,13 +39,19 @@ def logs(tmp_path: Path) -> LogDirectory:
     return logs
 
 
+def read_in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the native engine is absent: other processes read, and small logs, too."""
+    monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
+    monkeypatch.setattr(local_audit, "THREADS", False)
+    monkeypatch.setattr(replica_processes, "SHARES", False)
+
+
 @pytest.fixture(params=["whole", "parts"])
 def given_to_others(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other processes read small logs, too: whole replicas, or parts of replicas."""
-    monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
-    monkeypatch.setattr(local_audit, "SHARES", False)
+    read_in_processes(monkeypatch)
     if request.param == "parts":
-        monkeypatch.setattr(local_audit, "_PART_BYTES", 64)
+        monkeypatch.setattr(replica_processes, "PART_BYTES", 64)
 
 
 @pytest.mark.usefixtures("given_to_others")
@@ -92,8 +98,7 @@ class BrokenReplica(AuditedReplica):
 def test_an_unexpected_error_in_another_process_costs_its_replica(
     logs: LogDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
-    monkeypatch.setattr(local_audit, "SHARES", False)
+    read_in_processes(monkeypatch)
     partitions = logdir.open(logs.root).partitions
     some = [(BrokenReplica if one.topic != "orders" else AuditedReplica)(one) for one in partitions]
     found = list(local_audit.read_replicas(some, 2))
@@ -121,7 +126,7 @@ def test_reports_a_process_that_was_ended(logs: LogDirectory) -> None:
     file: LogFile = some[3].file
     some[3] = Killed(file, 0, 1, 1)
     with pytest.raises(ProcessError, match="perhaps because memory ran out: use fewer"):
-        list(in_order([[task] for task in some], local_audit._WORK, 2, shares=False))
+        list(in_order([[task] for task in some], replica_processes._WORK, 2, shares=False))
 
 
 @pytest.mark.parametrize("where", ["part", "merge", "facts"])
@@ -130,15 +135,14 @@ def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
     logs: LogDirectory, jobs: int, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others have their findings, and the error is named with the replica."""
-    monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
-    monkeypatch.setattr(local_audit, "SHARES", False)
+    read_in_processes(monkeypatch)
     if jobs > 1:  # parts are read elsewhere and merged here
-        monkeypatch.setattr(local_audit, "_PART_BYTES", 64)
+        monkeypatch.setattr(replica_processes, "PART_BYTES", 64)
     bad = str(logs.root / "orders-3")
     if where == "part" and jobs == 1:
         monkeypatch.setattr(ReplicaMerge, "read", _raising_in(bad, ReplicaMerge.read))
     elif where == "part":
-        monkeypatch.setattr(local_audit, "parts_of", _with_a_broken_part)
+        monkeypatch.setattr(replica_processes, "parts_of", _with_a_broken_part)
     elif where == "merge":
         monkeypatch.setattr(ReplicaMerge, "_append", _raising_in(bad, ReplicaMerge._append))
     else:
@@ -155,9 +159,8 @@ def test_a_replica_whose_parts_cannot_be_listed_is_read_as_a_whole(
 ) -> None:
     """Its reading is what gives the reason, if there is one; the others are read in any case."""
     expected = transactions.audit(logdir.open(logs.root))
-    monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
-    monkeypatch.setattr(local_audit, "SHARES", False)
-    monkeypatch.setattr(local_audit, "parts_of", _without_one)
+    read_in_processes(monkeypatch)
+    monkeypatch.setattr(replica_processes, "parts_of", _without_one)
     assert transactions.audit(logdir.open(logs.root), jobs=jobs) == expected
     assert {finding.partition for finding in expected.findings} == {0, 1, 2, 3, 4}
 

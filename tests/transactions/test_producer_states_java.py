@@ -47,8 +47,8 @@ def replay_of(taken: list[PartColumns]) -> tuple[OrderedReplay, Completed]:
     replay = ordered_replay()
     completed: Completed = []
     for part in taken:
-        if part.appends is not None:
-            for row in replay.run(part.appends).rows.tolist():
+        for appends in part.appends:
+            for row in replay.run(appends).rows.tolist():
                 completed.append([row[0], row[3], row[1], row[6] == ABORT_CODE])
     return replay, completed
 

@@ -10,6 +10,7 @@ import pytest
 from kafkawire import logdir, transactions
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
+from kafkawire.transactions.auditing import local_audit, replica_threads
 from kafkawire.transactions.auditing.audit_result import conclude
 from kafkawire.transactions.auditing.local_audit import cluster_ids, facts_of, to_read
 from kafkawire.transactions.auditing.replica_facts import ReplicaMerge, parts_of
@@ -43,8 +44,14 @@ def as_tasks(path: str, settings: Settings) -> Audit:
 Engine = Callable[[str, Settings], Audit]
 
 
-@pytest.fixture(params=[local, as_tasks])
-def engine(request: pytest.FixtureRequest) -> Engine:
+def in_threads(path: str, settings: Settings) -> Audit:
+    return transactions.audit(logdir.open(path), settings, paths=(path,), jobs=2)
+
+
+@pytest.fixture(params=[local, in_threads, as_tasks])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
+    monkeypatch.setattr(replica_threads, "PART_BYTES", 80)
     found: Engine = request.param
     return found
 

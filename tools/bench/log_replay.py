@@ -62,7 +62,7 @@ def measured(root: Path) -> dict[str, float]:
 
     def columns() -> list[Appends]:
         parts = (PartTask(file, number, count, file.size // count).read() for number in range(count))
-        return [part.appends for part in parts if part.appends is not None]
+        return [appends for part in parts for appends in part.appends]
 
     read, found["headers to columns"] = _timed(columns)
     log = ordered_replay(checks=LogChecks())

@@ -46,6 +46,8 @@ def conclude(
     settings: Settings,
     own: Concluded | None = None,
     judged: Sequence[tuple[Case, rows.Finding]] | None = None,
+    *,
+    jobs: int = 1,
 ) -> rows.Audit:
     """Judge every open transaction, each in its own cluster: names, offsets and producer ids repeat over clusters.
 
@@ -53,10 +55,11 @@ def conclude(
         own: takes what changes in the answers.
         judged: the open transactions of a live cluster, whose brokers know more of them than logs show; None: judge
             those of the facts.
+        jobs: number of threads.
     """
     concluded = own or Concluded([], set())
     audits = [
-        (cluster_id, _conclude(ClusterFacts(part, settings, cluster_id), concluded, judged))
+        (cluster_id, _conclude(ClusterFacts(part, settings, cluster_id), concluded, judged, jobs))
         for cluster_id, part in by_cluster(facts)
     ]
     audit = _joined(audits)
@@ -69,7 +72,7 @@ def conclude(
 
 
 def _conclude(
-    cluster: ClusterFacts, concluded: Concluded, judged: Sequence[tuple[Case, rows.Finding]] | None
+    cluster: ClusterFacts, concluded: Concluded, judged: Sequence[tuple[Case, rows.Finding]] | None, jobs: int
 ) -> rows.Audit:
     facts, context = cluster.facts, cluster.context
     if judged is None:
@@ -79,7 +82,7 @@ def _conclude(
         [one if one.path else replace(one, path=paths.get(one.place)) for one in answers]
         for answers in (
             facts.answers,
-            [*case_answers(cluster, judged), *joined_answers(cluster)],
+            [*case_answers(cluster, judged), *joined_answers(cluster, jobs)],
         )
     )
     of_facts, placed = placed, list(without_consequences([*placed, *added]))

@@ -7,35 +7,31 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition, Unreadable
+from kafkawire.logdir.located_file import known_size
 from kafkawire.transactions.auditing.audit_result import conclude
-from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts
+from kafkawire.transactions.auditing.replica_processes import in_processes
+from kafkawire.transactions.auditing.replica_reading import read_whole
+from kafkawire.transactions.auditing.replica_threads import in_threads
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, alone, replicas_agree, together
 from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.cluster.cluster_metadata import distinct_assignments, read_metadata, topic_policies
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
-from kafkawire.transactions.failed_reading import ReadingError, reason_of
 from kafkawire.transactions.impact.held_back import TopicPolicy
-from kafkawire.transactions.parts.part_columns import PartColumns, decode, encode
-from kafkawire.transactions.parts.part_processes import Work, in_order
-from kafkawire.transactions.parts.part_scan import PartTask
 from kafkawire.transactions.parts.replica_files import contents, gaps_of, outside_partitions, place_of, replicas
 from kafkawire.transactions.verdict.cluster_facts import Facts, clocks
 from kafkawire.transactions.verdict.settings import ResolvedSettings, Settings, resolve
+from kafkawire.wire.backend import native
 
-#: There is a process for this many bytes: its start takes as long as to read them.
-BYTES_A_JOB = 128 << 20
-#: Bytes of a part: of one for each process the columns are in memory, and of one that is replayed.
-_PART_BYTES = 16 << 20
-#: Bytes of a replica, and replicas, that a process is given at once, at most.
-_WHOLE_BYTES, _GROUP = 256 << 20, 64
-#: Whether this process reads as well where there are others.
-SHARES = True
+#: There is a thread for this many bytes; or a process, whose start takes as long as to read them.
+BYTES_A_JOB = (32 if native is not None else 128) << 20
+#: Whether threads read, not processes: in pure Python one of them works at a time.
+THREADS = native is not None
 
 
 def audit(
@@ -51,7 +47,8 @@ def audit(
     Args:
         paths: names of the log directories in the answer.
         progress: called with the number of bytes that were read, again and again.
-        jobs: number of processes that read, 1: this one. Logs that are too small for several are read by fewer.
+        jobs: number of threads that read, without the native engine of processes; 1: this thread. Logs that are too
+            small for several are read by fewer.
     """
     audited = replicas(directory)
     metadata = read_metadata(directory.partitions)
@@ -65,7 +62,7 @@ def audit(
     if audited and not agreement:
         agreement = [alone(place_of(audited[0]), audited[0].path)]
     answers = [*facts.answers, *tier_answers(audited, clocks(facts, settings)), *agreement]
-    return conclude(replace(facts, answers=answers), settings)
+    return conclude(replace(facts, answers=answers), settings, jobs=jobs if THREADS else 1)
 
 
 def read_replicas(
@@ -77,168 +74,14 @@ def read_replicas(
         replicas: as `to_read` gives them.
         jobs, progress: see `audit`.
     """
-    plans = [_plan(replica) for replica in replicas]
-    size = sum(plan.size for plan in plans)
-    jobs = max(1, min(jobs, size // BYTES_A_JOB))
+    sizes = [sum(map(known_size, replica.partition.segments)) for replica in replicas]
+    jobs = max(1, min(jobs, sum(sizes) // BYTES_A_JOB))
     if jobs == 1:
-        yield from (_whole(replica, progress).facts for replica in replicas)
-        return
-    most = max(_PART_BYTES, min(_WHOLE_BYTES, size // (8 * jobs)))
-    groups = in_order(_groups(replicas, plans, most), _WORK, jobs, shares=SHARES)
-    found = (one for group in groups for one in group)
-    for replica, plan in zip(replicas, plans, strict=True):
-        if plan.size <= most:
-            one = next(found)
-            assert isinstance(one, _Whole)
-            if progress is not None:
-                progress(one.read)
-            yield one.facts
-            continue
-        taking = _Taking(replica)
-        for segment, _ in plan.parts:
-            part = next(found)
-            assert not isinstance(part, _Whole)
-            taking.take(segment, part)
-            if progress is not None and isinstance(part, PartColumns):
-                progress(part.scan.bytes)
-        yield taking.result()
-
-
-class _Plan(NamedTuple):
-    """The parts of a replica, and their bytes; none where its files cannot be listed: reading it gives the reason."""
-
-    parts: list[tuple[int, PartTask]]
-    size: int = 0
-
-
-def _plan(replica: AuditedReplica) -> _Plan:
-    try:
-        found = list(parts_of(replica, _PART_BYTES))
-        return _Plan(found, sum(task.size for _, task in found))
-    except Exception:
-        return _Plan([])
-
-
-class _Whole(NamedTuple):
-    """A replica that was read by one process: its facts, and the bytes that were read."""
-
-    facts: ReplicaFacts | Unreadable
-    read: int
-
-
-_Task = AuditedReplica | PartTask
-_Found = _Whole | PartColumns | ReadingError
-
-
-def _groups(replicas: Sequence[AuditedReplica], plans: Sequence[_Plan], most: int) -> Iterator[list[_Task]]:
-    """What a process is given at once: several small replicas, or a part of a large one.
-
-    Args:
-        most: bytes of a replica that one process reads whole.
-    """
-    group: list[_Task] = []
-    size = 0
-    for replica, plan in zip(replicas, plans, strict=True):
-        whole = plan.size <= most
-        if group and (not whole or size + plan.size > most or len(group) == _GROUP):
-            yield group
-            group, size = [], 0
-        if whole:
-            group.append(replica)
-            size += plan.size
-        else:
-            for _, task in plan.parts:
-                yield [task]
-    if group:
-        yield group
-
-
-def _here(tasks: list[_Task]) -> list[_Found]:
-    return [_read(task) if isinstance(task, PartTask) else _whole(task) for task in tasks]
-
-
-def _there(tasks: list[_Task]) -> list[_Whole | bytes | str]:
-    return [
-        encode(one, compress=False)
-        if isinstance(one, PartColumns)
-        else str(one)
-        if isinstance(one, ReadingError)
-        else one
-        for one in _here(tasks)
-    ]
-
-
-def _back(found: list[_Whole | bytes | str]) -> list[_Found]:
-    return [
-        decode(one) if isinstance(one, bytes) else ReadingError(one) if isinstance(one, str) else one for one in found
-    ]
-
-
-_WORK: Work[list[_Task], list[_Whole | bytes | str], list[_Found]] = Work(_here, _there, _back)
-
-
-def _read(task: PartTask) -> PartColumns | ReadingError:
-    try:
-        return task.read()
-    except Exception as error:
-        return ReadingError(reason_of(error))
-
-
-def _whole(replica: AuditedReplica, progress: Callable[[int], None] | None = None) -> _Whole:
-    taking, read = _Taking(replica), 0
-
-    def seen(size: int) -> None:
-        nonlocal read
-        read += size
-        if progress is not None:
-            progress(size)
-
-    taking.read(seen)
-    return _Whole(taking.result(), read)
-
-
-class _Taking:
-    """The merge of a replica's parts. Whatever is raised in it costs this replica only."""
-
-    def __init__(self, replica: AuditedReplica) -> None:
-        self._replica = replica
-        self._failed: str | None = None
-        self._merge: ReplicaMerge | None = None
-
-    def take(self, segment: int, part: PartColumns | ReadingError) -> None:
-        """Take the next part."""
-        if self._failed is None:
-            try:
-                if isinstance(part, ReadingError):
-                    raise part
-                self._merging().take(segment, part)
-            except Exception as error:
-                self._fail(error)
-
-    def read(self, seen: Callable[[int], None]) -> None:
-        """Read all segments. `seen`: see `read_part`."""
-        try:
-            for segment in range(len(self._replica.partition.segments)):
-                self._merging().read(segment, seen)
-        except Exception as error:
-            self._fail(error)
-
-    def result(self) -> ReplicaFacts | Unreadable:
-        """The facts, once all parts were taken."""
-        if self._failed is None:
-            try:
-                return self._merging().facts()
-            except Exception as error:
-                self._fail(error)
-        return Unreadable(self._replica.partition.path, self._failed or "")
-
-    def _merging(self) -> ReplicaMerge:
-        if self._merge is None:
-            self._merge = ReplicaMerge(self._replica)
-        return self._merge
-
-    def _fail(self, error: Exception) -> None:
-        self._failed, self._merge = reason_of(error), None
+        yield from (read_whole(replica, progress).facts for replica in replicas)
+    elif THREADS:
+        yield from in_threads(replicas, sizes, jobs, progress)
+    else:
+        yield from in_processes(replicas, jobs, progress)
 
 
 def to_read(

@@ -189,23 +189,24 @@ class ReplicaMerge:
             self.read_again += 1
             self._read(part.start, part.end)
             return
-        if part.appends is not None:
-            intact_from = part.appends.intact_from
+        for appends in part.appends:
+            intact_from = appends.intact_from
             known = np.where(intact_from == BEFORE, state.scan.begins_at(first), intact_from)
-            self._append(msgspec.structs.replace(part.appends, intact_from=known))
+            self._append(msgspec.structs.replace(appends, intact_from=known))
         for record in part.records:
             self._id_history().take(record)
         state.take(part.scan)
 
-    def read(self, segment: int, seen: Callable[[int], None] | None = None) -> None:
+    def read(self, segment: int, seen: Callable[[int], None] | None = None, start: int = 0, size: int = 0) -> None:
         """Read a whole segment, the next: what `take` does with its parts, but no part has to be found or kept.
 
         Args:
             segment: index in the partition's `segments`. `seen`: see `read_part`.
+            start: the end of the part of it that was taken last. `size`: see `batches_of`.
         """
         while len(self._segments) < segment:
             self._end_segment()
-        self._read(seen=seen)
+        self._read(start, size=size, seen=seen)
 
     def _begun(self) -> SegmentState:
         """The state of the segment that is read."""
@@ -214,9 +215,11 @@ class ReplicaMerge:
             self._state = SegmentState(file.offset or 0, self._segments[-1] if self._segments else None)
         return self._state
 
-    def _read(self, start: int = 0, end: int | None = None, seen: Callable[[int], None] | None = None) -> None:
+    def _read(
+        self, start: int = 0, end: int | None = None, size: int = 0, seen: Callable[[int], None] | None = None
+    ) -> None:
         file, state = self._replica.partition.segments[len(self._segments)], self._begun()
-        for fact in read_part(file, state, start=start, end=end, seen=seen):
+        for fact in read_part(file, state, start=start, end=end, size=size, seen=seen):
             if isinstance(fact, Appends):
                 self._append(fact)
             elif isinstance(fact, PartScan):
@@ -280,8 +283,8 @@ class ReplicaMerge:
                     seen.add(found.producer_id)
                     yield found
 
-    def facts(self) -> ReplicaFacts:
-        """The facts, once the last part was taken."""
+    def facts(self, check: Callable[[], None] | None = None) -> ReplicaFacts:
+        """The facts, once the last part was taken. `check`: see `with_impacts`."""
         partition, place = self._replica.partition, self._place
         while len(self._segments) < len(partition.segments):
             self._end_segment()
@@ -308,7 +311,7 @@ class ReplicaMerge:
             markers = () if self._times is None else self._times.found()
             found = msgspec.structs.replace(found, epoch_start=epoch.start_offset, markers=markers)
         if self._replica.impacts:
-            opens = with_impacts(partition, opens, self._replica.topics, self._replica.show_records)
+            opens = with_impacts(partition, opens, self._replica.topics, self._replica.show_records, check)
         beyond = _beyond(producers, self._last_marker, found.broker_time or 0, self._replica.handed_out)
         return ReplicaFacts(
             partition=msgspec.structs.replace(found, unreplicated=min(self._unreplicated, default=None)),

@@ -53,7 +53,8 @@ def violations(answers: Iterable[Placed]) -> list[rows.Violation]:
     """The rows of what is violated: by place, then in their order, then by offset."""
     order = {check: number for number, check in enumerate(_ORDER)}
     found: list[rows.Violation] = []
-    for placed in sorted(answers, key=lambda placed: (placed.place, order[placed.answer.check])):
+    broken = (placed for placed in answers if placed.answer.violated or placed.answer.breaches)
+    for placed in sorted(broken, key=lambda placed: (placed.place, order[placed.answer.check])):
         found += _rows(placed)
     return found
 

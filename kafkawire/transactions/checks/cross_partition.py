@@ -34,7 +34,8 @@ from kafkawire.transactions.facts import (
     UnassignedProducerId,
 )
 from kafkawire.transactions.formatting import when
-from kafkawire.transactions.log.endings import JoinedEndings
+from kafkawire.transactions.log.endings import Each, JoinedEndings
+from kafkawire.transactions.parts.part_threads import Threads
 from kafkawire.transactions.verdict.cluster_facts import ClusterFacts
 
 #: Producer ids in a block (Kafka's `ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`).
@@ -48,16 +49,20 @@ _NEVER = "it was never handed out: the first free producer id is {}"
 _COUNT_ASSUMED = "the number of partitions of __transaction_state is assumed"
 
 
-def joined_answers(cluster: ClusterFacts) -> Iterator[Placed]:
-    """The answers."""
-    yield from _outcomes(cluster)
+def joined_answers(cluster: ClusterFacts, jobs: int = 1) -> Iterator[Placed]:
+    """The answers. `jobs`: number of threads."""
+    if jobs > 1:
+        with Threads(jobs - 1) as threads:
+            yield from _outcomes(cluster, lambda work, numbers: threads.in_order(numbers, work))
+    else:
+        yield from _outcomes(cluster, map)
     yield from _producer_ids(cluster)
     yield from _owners(cluster)
     yield from _partitions_of_ids(cluster)
     yield from _without_steps(cluster)
 
 
-def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
+def _outcomes(cluster: ClusterFacts, each: Each) -> Iterator[Placed]:
     """one_outcome and marker_epoch."""
     histories = cluster.histories
     decided = JoinedDecisions([history.decisions for history in histories.values()])
@@ -66,7 +71,7 @@ def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
     known = max((time for time in (until, *until_of.values()) if time is not None), default=None)
     tallies = Tallies()
     chosen = (endings for endings in cluster.facts.endings if endings.place in cluster.chosen)
-    for joined, number, count in JoinedEndings.groups(chosen):
+    for joined, number, count in JoinedEndings.groups(chosen, each):
         ended = judge_agreeing(joined, decided.group(number, count), tallies)
         decisions = decided.objects(ended.rows["producer_id"])
         columns = EndedColumns.of(ended)

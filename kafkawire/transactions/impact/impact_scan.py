@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -28,7 +28,11 @@ from kafkawire.transactions.impact.held_back import (
 
 
 def with_impacts(
-    partition: Partition, opens: Sequence[Open], topics: Mapping[str, TopicPolicy] | None, show_records: int = 0
+    partition: Partition,
+    opens: Sequence[Open],
+    topics: Mapping[str, TopicPolicy] | None,
+    show_records: int = 0,
+    check: Callable[[], None] | None = None,
 ) -> tuple[Open, ...]:
     """The open transactions of a replica, each with its impact.
 
@@ -36,6 +40,7 @@ def with_impacts(
         opens: all of the replica.
         topics: settings of the topics that have some of their own; None: they are not known.
         show_records: number of records of each transaction to keep.
+        check: called again and again; what it raises ends the reading.
     """
     if not opens:
         return ()
@@ -51,7 +56,7 @@ def with_impacts(
         policy, compacted=policy.compacted or cleaned is not None, tiered=policy.tiered or bool(partition.tiers)
     )
     facts = PartitionImpact(
-        held=_held(partition, opens, policy, show_records),
+        held=_held(partition, opens, policy, show_records, check),
         policy=policy,
         cleaned_offset=cleaned,
         unknown=tuple(unknown),
@@ -74,7 +79,13 @@ def with_impacts(
     )
 
 
-def _held(partition: Partition, opens: Sequence[Open], policy: TopicPolicy, show_records: int) -> HeldLog:
+def _held(
+    partition: Partition,
+    opens: Sequence[Open],
+    policy: TopicPolicy,
+    show_records: int,
+    check: Callable[[], None] | None,
+) -> HeldLog:
     """The log of a replica from its first open transaction on."""
     starts = {one.producer_id: one.start_offset for one in opens}
     counter = HeldLogCounter(starts, partition.local_start_offset or 0, partition.high_watermark, show_records)
@@ -87,6 +98,8 @@ def _held(partition: Partition, opens: Sequence[Open], policy: TopicPolicy, show
     for file in wanted_files(partition.segments, wanted):
         try:
             for item in batches_of(file, start_position(file, wanted), check_crc=False):
+                if check is not None:
+                    check()
                 if isinstance(item, Damage):
                     if not item.harmless:
                         counter.lack(f"{file.path}: at byte {item.position}: {item.detail or item.reason}")

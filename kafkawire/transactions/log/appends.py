@@ -57,6 +57,8 @@ class Appends(msgspec.Struct, frozen=True, eq=False):
     @classmethod
     def joined(cls, several: Sequence[Appends]) -> Appends:
         """The batches of several `Appends`, one after the other."""
+        if len(several) == 1:
+            return several[0]
         arrays = {name: np.concatenate([getattr(one, name) for one in several]) for name in _ARRAYS}
         problems = tuple(problem for one in several for problem in one.problems)
         if problems:

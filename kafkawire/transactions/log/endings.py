@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -36,6 +36,7 @@ _JUDGED = ["producer_id", "offset", "timestamp", "first_offset", "data_epoch", "
 JUDGED = np.dtype([(name, PACKED[name]) for name in _JUDGED])
 
 Packed = npt.NDArray[np.void]
+R = TypeVar("R")
 
 #: Ended transactions that are judged at once.
 _AT_ONCE = 1 << 18
@@ -135,6 +136,12 @@ class Groups:
         return rows.take(self._order[self._bounds[number] : self._bounds[number + 1]])
 
 
+class Each(Protocol):
+    """See `JoinedEndings.groups`."""
+
+    def __call__(self, work: Callable[[int], R], numbers: range, /) -> Iterator[R]: ...
+
+
 class JoinedEndings(NamedTuple):
     """The ended transactions of several replicas: packed, each with the index of its place in `places`."""
 
@@ -143,13 +150,18 @@ class JoinedEndings(NamedTuple):
     places: Sequence[Place]
 
     @classmethod
-    def groups(cls, endings: Iterable[Endings]) -> Iterator[tuple[JoinedEndings, int, int]]:
+    def groups(cls, endings: Iterable[Endings], each: Each = map) -> Iterator[tuple[JoinedEndings, int, int]]:
         """All, in groups of about `_AT_ONCE`, each of which has all transactions of its producer ids (`Groups`); one
-        at least. Returns each with its number and how many there are."""
+        at least. Returns each with its number and how many there are.
+
+        Args:
+            each: calls a function with numbers and returns the results in their order, as `map` does.
+        """
         found = [one for one in endings if len(one)]
         count = min(1 + sum(map(len, found)) // _AT_ONCE, 1 << 16)
         of_rows = [[Groups(chunk["producer_id"], count) for chunk in one.chunks] for one in found if count > 1]
-        for number in range(count):
+
+        def group(number: int) -> tuple[JoinedEndings, int, int]:
             chunks = [one.chunks for one in found]
             if count > 1:
                 chunks = [
@@ -158,7 +170,9 @@ class JoinedEndings(NamedTuple):
                 ]
             numbers = np.repeat(np.arange(len(found)), [sum(map(len, of_place)) for of_place in chunks])
             rows = stacked([chunk for of_place in chunks for chunk in of_place], JUDGED)
-            yield cls(rows, numbers, [one.place for one in found]), number, count
+            return cls(rows, numbers, [one.place for one in found]), number, count
+
+        return each(group, range(count))
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> JoinedEndings:
         return JoinedEndings(self.rows[chosen], self.numbers[chosen], self.places)

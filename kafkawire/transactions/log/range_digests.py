@@ -54,7 +54,10 @@ def digests_of(base: Int64, last: Int64, crc: npt.NDArray[np.integer]) -> Digest
 
 def joined(several: Iterable[Digests]) -> Digests:
     """The digests of several parts of a log."""
-    found = np.concatenate([np.empty(0, DIGEST), *several])
+    parts = [one for one in several if len(one)]
+    if len(parts) == 1:
+        return parts[0]
+    found = np.concatenate([np.empty(0, DIGEST), *parts])
     return _summed(*(found[name] for name in DIGEST.names or ()))
 
 

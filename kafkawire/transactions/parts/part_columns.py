@@ -18,13 +18,14 @@ class PartColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         start, end: its first byte, and one after its last; None: the end of the file.
-        scan: its offsets and counts. `appends`: its batches of producers. `records`: of `__transaction_state`.
+        scan: its offsets and counts.
+        appends: its batches of producers, in order. `records`: of `__transaction_state`.
     """
 
     start: int
     end: int | None
     scan: PartScan
-    appends: Appends | None = None
+    appends: tuple[Appends, ...] = ()
     records: tuple[CoordinatorFact, ...] = ()
 
 
@@ -44,7 +45,7 @@ _DECODER = msgspec.msgpack.Decoder(_Encoded)
 
 def encode(part: PartColumns, *, compress: bool = True) -> bytes:
     """The part as bytes (MessagePack). `compress`: see `packed_columns`."""
-    appends = None if part.appends is None else packed(part.appends, compress=compress)
+    appends = packed(Appends.joined(part.appends), compress=compress) if part.appends else None
     records = tuple(packed_ids(one, compress=compress) if isinstance(one, IdColumns) else one for one in part.records)
     return _ENCODER.encode(_Encoded(part.start, part.end, part.scan, appends, records))
 
@@ -56,6 +57,6 @@ def decode(data: bytes) -> PartColumns:
         ValueError, msgspec.MsgspecError: something else.
     """
     found = _DECODER.decode(data)
-    appends = None if found.appends is None else unpacked(found.appends)
+    appends = () if found.appends is None else (unpacked(found.appends),)
     records = tuple(unpacked_ids(one) if isinstance(one, PackedIds) else one for one in found.records)
     return PartColumns(start=found.start, end=found.end, scan=found.scan, appends=appends, records=records)

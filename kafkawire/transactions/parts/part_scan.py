@@ -90,21 +90,21 @@ class PartTask(msgspec.Struct, frozen=True):
         return read_range(self.file, *found)
 
 
-def read_range(file: LogFile, start: int = 0, end: int | None = None) -> PartColumns:
+def read_range(file: LogFile, start: int = 0, end: int | None = None, size: int = 0) -> PartColumns:
     """Read a range of bytes of a segment.
 
     Args:
         start, end: byte positions where a batch begins; `end` None: to the end of the file.
+        size: see `batches_of`.
     """
     records: list[CoordinatorFact] = []
     scan = PartScan()
     found: list[Appends] = []
-    for fact in read_part(file, None, start=start, end=end):
+    for fact in read_part(file, None, start=start, end=end, size=size):
         if isinstance(fact, Appends):
             found.append(fact)
         elif isinstance(fact, PartScan):
             scan = fact
         else:
             records += coordinator_facts(fact)
-    appends = Appends.joined(found) if found else None
-    return PartColumns(start=start, end=end, scan=scan, appends=appends, records=tuple(records))
+    return PartColumns(start=start, end=end, scan=scan, appends=tuple(found), records=tuple(records))

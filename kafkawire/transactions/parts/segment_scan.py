@@ -75,6 +75,7 @@ def read_part(
     *,
     start: int = 0,
     end: int | None = None,
+    size: int = 0,
     seen: Callable[[int], None] | None = None,
 ) -> Iterator[Appends | Batches | Batch | PartScan]:
     """The content of a part of a segment: the producers' batches, and those of `__transaction_state` as they are, for
@@ -82,13 +83,14 @@ def read_part(
 
     Args:
         state: of the segment before the part; None where it is not known.
+        size: see `batches_of`.
         seen: called with the bytes of batches, many at a time.
     """
     scan = BatchScan(file.topic or "", state)
     damage: list[rows.DamageRow] = []
     shortened, zeros_at = False, None
     try:
-        for item in batches_of(file, start, end):
+        for item in batches_of(file, start, end, size=size):
             if isinstance(item, Damage):
                 shortened = shortened or item.shortened
                 if item.harmless:

@@ -1,0 +1,107 @@
+"""Replicas that are read by several threads: each by one, and parts of large ones by those that have nothing else to
+do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from functools import partial
+from queue import SimpleQueue
+
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica
+from kafkawire.transactions.auditing.replica_reading import Outcome, ReplicaReading
+from kafkawire.transactions.parts.cut_parts import CutPart, cut_parts, is_whole
+from kafkawire.transactions.parts.part_columns import PartColumns
+from kafkawire.transactions.parts.part_threads import Threads
+
+#: Bytes of a part.
+PART_BYTES = 8 << 20
+#: How often `progress` is called, in seconds.
+_TICK_S = 0.1
+
+
+def in_threads(
+    replicas: Sequence[AuditedReplica], sizes: Sequence[int], jobs: int, progress: Callable[[int], None] | None
+) -> Iterator[Outcome]:
+    """The facts of each replica, in order.
+
+    Args:
+        sizes: bytes of each. The largest are read first, so that none is left alone at the end.
+        jobs: number of threads.
+        progress: called by this thread; see `audit`.
+    """
+    read: SimpleQueue[int] = SimpleQueue()
+    with Threads(jobs) as threads:
+        work = partial(_facts, threads, read)
+        order = sorted(range(len(replicas)), key=lambda number: -sizes[number])
+        given = {number: threads.submit(work, (replicas[number], sizes[number])) for number in order}
+        for number in range(len(replicas)):
+            future = given.pop(number)  # its facts are the caller's now
+            if progress is not None:
+                _report(future, read, progress)
+            yield future.result()
+
+
+def _report(future: Future[Outcome], read: SimpleQueue[int], progress: Callable[[int], None]) -> None:
+    """Waits for a result, and reports what is read in the meantime."""
+    waiting = True
+    while waiting:
+        waiting = bool(wait([future], _TICK_S).not_done)
+        size = 0
+        while not read.empty():
+            size += read.get()
+        if size:
+            progress(size)
+
+
+def _facts(threads: Threads, read: SimpleQueue[int], task: tuple[AuditedReplica, int]) -> Outcome:
+    replica, size = task
+    reading = ReplicaReading(replica)
+
+    def seen(size: int) -> None:
+        threads.check()
+        read.put(size)
+
+    if size < 2 * PART_BYTES:
+        reading.read(seen)
+    else:
+        _Cutting(reading, seen).read(replica, threads)
+    return reading.result(threads.check)
+
+
+class _Cutting:
+    """Reads a replica's segments in parts.
+
+    Args:
+        seen: see `read_part`.
+    """
+
+    def __init__(self, reading: ReplicaReading, seen: Callable[[int], None]) -> None:
+        self._reading = reading
+        self._seen = seen
+        self._read_on: int | None = None
+
+    def read(self, replica: AuditedReplica, threads: Threads) -> None:
+        segments = enumerate(replica.partition.segments)
+        parts = (part for part in cut_parts(segments, PART_BYTES) if part.segment != self._read_on)
+        segment, position = -1, 0
+        for part, found in threads.in_order(parts, _read):
+            if part.segment != segment:
+                segment, position = part.segment, 0
+            if part.segment == self._read_on or found is None:
+                continue
+            if isinstance(found, Exception) or found.start != position or not (found.end is None or is_whole(found)):
+                self._read_on = segment
+                self._reading.read_segment(segment, self._seen, position, part.size)
+                continue
+            self._reading.take(segment, found)
+            self._seen(found.scan.bytes)
+            position = found.end or 0
+
+
+def _read(part: CutPart) -> tuple[CutPart, PartColumns | Exception | None]:
+    """An error is what reading on gives, too, if it is one of the file's."""
+    try:
+        return part, part.read()
+    except Exception as error:
+        return part, error
