@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
@@ -364,10 +363,10 @@ def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
 
     read_whole = ReplicaMerge.read
 
-    def raising_whole(merge: ReplicaMerge, segment: int, seen: Callable[[int], None] | None = None) -> None:
+    def raising_whole(merge: ReplicaMerge, *given: Any) -> None:
         if merge._replica.partition.path == bad:
             raise IndexError("out of range")
-        read_whole(merge, segment, seen)
+        read_whole(merge, *given)
 
     monkeypatch.setattr(PartTask, "read", raising)
     monkeypatch.setattr(ReplicaMerge, "read", raising_whole)  # how one process reads

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tools import ROOT
 from tools.bench.measurement import BenchError
-from tools.bench.sample_data import ROOT
 from tools.bench.spark_scale import write_partitions
 from tools.pages import write_section
 
