@@ -42,11 +42,14 @@ SHARED = {
         "tests/cli/test_cli_explain_cluster.py",
         "tests/cli/test_cli_why_broker.py",
         "tests/cli/test_cli_why_symptoms.py",
+        "tests/cli/test_cli_witness_broker.py",
         "tests/client/test_client_ending_broker.py",
         "tests/client/test_client_blocked_group.py",
         "tests/client/test_client_causes.py",
         "tests/client/test_client_impact_reading.py",
         "tests/client/test_client_wire_audit.py",
+        "tests/test_example_programs.py",
+        "tests/tools/test_bench_scan.py",
         "tests/tools/test_bench_transactions.py",
         "tests/tools/test_broker.py",
         "tests/tools/test_examples.py",
@@ -57,20 +60,22 @@ SHARED = {
         "tests/client/test_client_broker.py",
         "tests/client/test_client_hanging_search.py",
         "tests/client/test_client_principals.py",
+        "tests/client/test_client_scan.py",
     ),
 }
 
-#: Files whose tests take half a minute or more on one worker, the longest first: they begin right after those.
+#: Files whose tests take 20 s of processor time or more, the longest first: they begin right after those.
 LONG = (
     "tests/test_wheel.py",
-    "tests/tools/test_bench.py",
-    "tests/wire/test_columns.py",
-    "tests/cli/test_cli_txn_lost_brokers.py",
+    "tests/cli/test_cli_printed_live.py",
     "tests/client/test_client_three_brokers.py",
-    "tests/properties/test_mutations.py",
+    "tests/cli/test_cli_explain_history_broker.py",
+    "tests/cli/test_cli_txn_lost_brokers.py",
+    "tests/cli/test_cli_printed_run.py",
+    "tests/cli/test_cli_hostile_names.py",
     "tests/docs/test_docs_site.py",
-    "tests/tools/test_audit_faults.py",
-    "tests/wire/test_hostile.py",
+    "tests/tools/test_bench.py",
+    "tests/cli/test_cli_clusters_dump.py",
 )
 
 #: Fixtures that start another program.
@@ -130,10 +135,16 @@ def pytest_runtest_teardown(item: Any, nextitem: Any) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
     slow_files = set()
+    alone: set[str] = set()
     for item in items:
+        path = item.nodeid.partition("::")[0]
+        if "shared" in item.fixturenames and group_of(path) == path:
+            alone.add(path)
         if _is_slow(item):
             item.add_marker("slow")
             slow_files.add(item.path)
+    if alone:
+        raise pytest.UsageError(f"{', '.join(sorted(alone))}: share a broker, and are in no group of {__name__}.SHARED")
     if hasattr(config, "workerinput"):
         shared = list(SHARED)
         places = {path: group_of(path) for path in {item.nodeid.partition("::")[0] for item in items}}
