@@ -31,13 +31,14 @@ from kafkawire.client.results import TopicPartition
 from kafkawire.client.transport.config import Config
 from kafkawire.spark.auditing.audit_tables import for_driver
 from kafkawire.spark.auditing.outcome_judge import judged, judged_with, judgements, tasks_for
-from kafkawire.spark.auditing.outcome_rows import SPARK_SCHEMA, cells_of, id_rows
+from kafkawire.spark.auditing.outcome_rows import FACTS, EndedCell, id_rows
 from kafkawire.spark.auditing.replica_parts import drained, to_driver
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.session.jobs import Progress, cancel, job, narrow_rows
 from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.sessions import session_on
 from kafkawire.spark.session.task_sizing import Rows, by_task
+from kafkawire.spark.session.typed_table import only
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.auditing.replica_facts import ReplicaFacts
 from kafkawire.transactions.coordinator.packed_decisions import Decided
@@ -204,7 +205,7 @@ class _SparkReader:
 
         tasks = self._spark.range(0, len(payloads), 1, len(payloads))  # a row each
         # Without its lineage: rows that are lost with an executor are no reason to read the cluster's logs again.
-        found = by_task(tasks, read, SPARK_SCHEMA).localCheckpoint()
+        found = by_task(tasks, read, FACTS.spark).localCheckpoint()
         self._kept.append(found)
         by_place: dict[TopicPartition, _RangeOutcome] = {one.place: one for one in for_driver(found)}
         self.errors |= {one.place: ClientError(one.error) for one in by_place.values() if one.error is not None}
@@ -216,7 +217,9 @@ class _SparkReader:
         for one in others:
             first = first.union(one)
         using = {0: judged_with(cluster)}
-        cells = cells_of(first).repartition(tasks_for(self._judged))  # a task that reads a partition has all of it
+        cells = only(first, EndedCell).repartition(
+            tasks_for(self._judged)
+        )  # a task that reads a partition has all of it
         with narrow_rows(self._spark):
             return list(judgements(judged(first, cells, list(cluster.chosen), using, self._judged, opens=False)))
 
@@ -236,7 +239,7 @@ class _SparkReader:
 
 
 def _of_share(share: Share, connect: tuple[str, dict[str, str]], using: ReadWith) -> Iterator[pa.RecordBatch]:
-    """The rows of a share's ranges, as `outcome_rows.SCHEMA` has them."""
+    """The rows of a share's ranges, as `outcome_rows.FACTS` has them."""
     using = replace(using, load=Load(share.bytes_per_s, 1))
     with asyncio.Runner() as runner:
         cluster = Cluster(Config.of(*connect))

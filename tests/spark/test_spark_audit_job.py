@@ -194,9 +194,10 @@ def test_logs_of_every_kind_give_the_local_answer(spark: SparkSession, tmp_path:
 
 def test_what_has_ended_in_parts_that_are_read_again_is_there_once(spark: SparkSession, tmp_path: Path) -> None:
     """Where offsets go back, which are missing depends on the parts before: the task that replays reads it again."""
-    from kafkawire.spark.auditing.outcome_rows import SCHEMA, cells_of, one_a_row
+    from kafkawire.spark.auditing.outcome_rows import EndedCell, Transaction, one_a_row
     from kafkawire.spark.auditing.replica_parts import Fleet
     from kafkawire.spark.listing.fleet_listing import listing
+    from kafkawire.spark.session.typed_table import only
 
     logs = LogDirectory(tmp_path / "logs", ids=0)
     orders = logs.partition("orders")
@@ -207,7 +208,7 @@ def test_what_has_ended_in_parts_that_are_read_again_is_there_once(spark: SparkS
         orders.marker("COMMIT", number % 3)
     listed = listing(spark, [logs.write()])
     small, whole = (
-        sorted(map(repr, one_a_row(cells_of(facts), SCHEMA.names, whole=True).collect()))
+        sorted(map(repr, one_a_row(only(facts, EndedCell), Transaction, whole=True).collect()))
         for facts in (Fleet.of(listed, Settings(), size).facts(whole=True) for size in (4096, 1 << 20))
     )
     assert small == whole
@@ -288,7 +289,6 @@ def test_reports_a_failed_job_in_one_sentence(
 def test_no_cell_grows_with_transactions_and_ids(spark: SparkSession, tmp_path: Path) -> None:
     """The largest cell of all facts but ended transactions, which are cut into cells of a fixed size; the rows on
     workers, and the driver's bytes, for ten times the transactions."""
-    from kafkawire.spark.auditing.outcome_rows import ENDING, TO_DRIVER
     from kafkawire.spark.auditing.replica_parts import Fleet
     from kafkawire.spark.listing.fleet_listing import listing
 
@@ -302,9 +302,9 @@ def test_no_cell_grows_with_transactions_and_ids(spark: SparkSession, tmp_path: 
         fleet = Fleet.of(listing(spark, [logs.write()]), Settings(), 1024)
         read = fleet.facts(whole=False)
         (row,) = read.selectExpr(
-            f"max(CASE WHEN kind <> {ENDING} THEN length(payload) END) AS cell",
-            f"count_if(kind <> {TO_DRIVER}) AS rows",
-            f"sum(CASE kind WHEN {TO_DRIVER} THEN length(payload) END) AS driver",
+            "max(CASE WHEN type <> 'EndedCell' THEN length(payload) END) AS cell",
+            "count_if(type <> 'ForDriver') AS rows",
+            "sum(CASE type WHEN 'ForDriver' THEN length(payload) END) AS driver",
         ).collect()
         return row.cell, row.rows, row.driver
 

@@ -17,7 +17,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 import pyarrow as pa
 
 from kafkawire.spark.auditing import outcome_judge
-from kafkawire.spark.auditing.outcome_rows import DECISION, ENDING, SCHEMA, USE, packed, unpacked
+from kafkawire.spark.auditing.outcome_rows import DECISION, ENDING, USE, Judged, packed, unpacked
+from kafkawire.spark.session.typed_table import schema_of
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge_epoch
 from kafkawire.transactions.checks.timed_decisions import begins
 from kafkawire.transactions.coordinator.decisions import Decision
@@ -27,8 +28,7 @@ from kafkawire.transactions.log.producer_append import OUTCOMES
 
 PLACES = [Place("logs", "orders", 0), Place("logs", "payments", 0)]
 LOG = Place("logs", "__transaction_state", 0)
-COLUMNS = (*SCHEMA.names[: SCHEMA.names.index("first_offset")], "counts")
-TYPES = pa.schema([*(SCHEMA.field(name) for name in COLUMNS[:-1]), ("counts", pa.bool_())])
+TYPES = schema_of(Judged)
 Row = dict[str, Any]
 
 
@@ -68,7 +68,7 @@ def _order(row: Row) -> list[tuple[bool, object]]:
 
 def batches(rows: list[Row], size: int) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(rows), size):
-        columns = [[row.get(name) for row in rows[start : start + size]] for name in COLUMNS]
+        columns = [[row.get(name) for row in rows[start : start + size]] for name in TYPES.names]
         arrays = [pa.array(column, field.type) for column, field in zip(columns, TYPES, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=TYPES)
 

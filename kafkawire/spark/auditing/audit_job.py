@@ -25,9 +25,16 @@ from kafkawire.logdir.directory import is_below
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.offsets.share_audit import with_answers
-from kafkawire.spark.auditing.audit_tables import FOUND_SPARK, TableOutput, WorkerTables, for_driver, found_rows
+from kafkawire.spark.auditing.audit_tables import TableOutput, WorkerTables, for_driver, found_rows
 from kafkawire.spark.auditing.outcome_judge import judged, judged_with, judgements
-from kafkawire.spark.auditing.outcome_rows import DAMAGE, DIGESTS, FINDING, cells_of, replica_digests
+from kafkawire.spark.auditing.outcome_rows import (
+    FOUND,
+    DigestCell,
+    EndedCell,
+    ListedDamage,
+    ListedFinding,
+    replica_digests,
+)
 from kafkawire.spark.auditing.replica_parts import DriverFacts, Fleet, TaskEngine, numbers
 from kafkawire.spark.auditing.share_groups import share_answers, state_partitions
 from kafkawire.spark.auditing.transaction_table import table_of
@@ -36,6 +43,7 @@ from kafkawire.spark.session.jobs import Progress, job, kept, narrow_rows
 from kafkawire.spark.session.sessions import QUICK_START, session_on
 from kafkawire.spark.session.shipping import PURE_PYTHON
 from kafkawire.spark.session.task_sizing import by_task
+from kafkawire.spark.session.typed_table import only
 from kafkawire.transactions.answers import Placed, every_breach
 from kafkawire.transactions.auditing.audit_result import conclude, damage_order, finding_order, paths_of
 from kafkawire.transactions.checks.replica_agreement import alone, replicas_agree, together
@@ -131,7 +139,7 @@ class _AuditJob(NamedTuple):
             warnings.warn(PURE_PYTHON, RuntimeWarning, stacklevel=2)
         of_replicas = sorted((one for one in found_by_workers if isinstance(one, DriverFacts)), key=DriverFacts.order)
         # By their content: to deal rows out in turn, Spark sorts them first.
-        cells = cells_of(read).repartition(fleet.sizing.part_tasks, "payload")
+        cells = only(read, EndedCell).repartition(fleet.sizing.part_tasks, "payload")
         sums = [placed for one in found_by_workers if isinstance(one, list) for placed in one]
         failed = sorted((one for one in found_by_workers if isinstance(one, Unreadable)), key=lambda one: one.path)
         facts = self._facts(found, of_replicas, sums, failed)
@@ -148,14 +156,14 @@ class _AuditJob(NamedTuple):
         tables.paths, tables.damage = paths_of(facts), facts.damage
         with self._job("take damage"):
             damage, undamaged = (
-                tables.first(DAMAGE, self.most_rows) if any(one.damaged for one in of_replicas) else ([], ())
+                tables.first(ListedDamage, self.most_rows) if any(one.damaged for one in of_replicas) else ([], ())
             )
         with every_breach(whole):
             hidden = sum(one.count for one in undamaged if not one.harmless)
             shown = replace(_damaged(facts, of_replicas, damage), more_damage=hidden)
             audit = conclude(shown, self.settings, tables.concluded)
         with self._job("take findings"):
-            findings, more = tables.first(FINDING, self.most_rows) if opens else ([], ())
+            findings, more = tables.first(ListedFinding, self.most_rows) if opens else ([], ())
         places = [one.facts.partition.place for one in of_replicas]
         shared = state_partitions(places, found.clusters)
         if shared:
@@ -237,8 +245,8 @@ class _AuditJob(NamedTuple):
             several = several or key in seen
             seen.add(key)
         if several:
-            digests = read.where(f"kind = {DIGESTS}").select("place", "replica", "offset", "payload")
-            ordered = digests.repartition(tasks, "place").sortWithinPartitions("place", "replica", "offset")
+            digests = only(read, DigestCell).repartition(tasks, "partition")
+            ordered = digests.sortWithinPartitions("partition", "order", "offset")
             return list(for_driver(tables.keep(_compared(ordered, clusters, whole=self.save is not None))))
         if not of_replicas:
             return []
@@ -253,17 +261,17 @@ class _AuditJob(NamedTuple):
 
 
 def _compared(digests: DataFrame, clusters: dict[str, str], *, whole: bool) -> DataFrame:
-    """The answers of replicas_agree, as rows of `audit_tables.FOUND`. `digests`: rows of `outcome_rows.DIGESTS`, in
-    the order of partitions. `whole`: with every violation."""
+    """The answers of replicas_agree, as rows of `outcome_rows.FOUND`. `digests`: those of `DigestCell`, in the
+    order of partitions. `whole`: with every violation."""
 
     def compare(listed: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-        for _, alike in groupby(listed, key=lambda row: row["place"]):
-            replicas = [replica_digests(one) for _, one in groupby(alike, key=lambda row: row["replica"])]
+        for _, alike in groupby(listed, key=lambda row: row["partition"]):
+            replicas = [replica_digests(one) for _, one in groupby(alike, key=lambda row: row["order"])]
             with every_breach(whole):
                 answers = list(replicas_agree(together(replicas, clusters)))
             yield from found_rows(answers, whole=whole)
 
-    return by_task(digests, compare, FOUND_SPARK)
+    return by_task(digests, compare, FOUND.spark)
 
 
 def are_small(paths: Sequence[str]) -> bool:

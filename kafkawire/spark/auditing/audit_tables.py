@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -18,12 +19,22 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import rows
 from kafkawire.rows import arrow
-from kafkawire.spark.auditing.outcome_rows import DAMAGE, FINDING, TO_DRIVER, VIOLATION, packed, short
+from kafkawire.spark.auditing.outcome_rows import (
+    FACTS,
+    FOUND,
+    ForDriver,
+    Listed,
+    ListedDamage,
+    ListedFinding,
+    Violations,
+    packed,
+    short,
+)
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.listing.fleet_listing import as_batches
 from kafkawire.spark.session.jobs import kept
 from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import by_batches
+from kafkawire.spark.session.typed_table import only
 from kafkawire.transactions.auditing.audit_result import Concluded, finding_order
 from kafkawire.transactions.checks.answer_rows import capped, each_violation
 
@@ -110,56 +121,55 @@ def table_of(spark: SparkSession, kind: type[Row], found: Iterable[Row]) -> Data
     return spark.createDataFrame(table if len(table) else schema.empty_table(), from_arrow_schema(schema))
 
 
-#: What tasks find: an answer for the driver, violations, or a finding. `place` and `replica` have another meaning in
-#: rows of findings, and in rows of damage of `outcome_rows.SCHEMA`: rows are sorted by `replica`, and where only the
-#: first are taken, the others are counted by `place`.
-FOUND = pa.schema([("kind", pa.int8()), ("place", pa.binary()), ("payload", pa.binary()), ("replica", pa.binary())])
-FOUND_SPARK = from_arrow_schema(FOUND)
+#: Violations in a row.
 _A_ROW = 1000
 
 
-def violation_cells(answers: Iterable[Placed]) -> Iterator[tuple[int, bytes, bytes, None]]:
-    """The violations in answers, as values of `FOUND`; without `file` where it is the directory of their place."""
+def violation_rows(answers: Iterable[Placed]) -> Iterator[Violations]:
+    """The violations in answers; without `file` where it is the directory of their place."""
     for placed in answers:
         found = list(each_violation(placed))
         for start in range(0, len(found), _A_ROW):
-            yield VIOLATION, packed(placed.place), sent(found[start : start + _A_ROW]), None
+            yield Violations(packed(placed.place), sent(found[start : start + _A_ROW]))
 
 
 def found_rows(answers: Iterable[Placed], *, whole: bool) -> Iterator[pa.RecordBatch]:
     """Answers as rows of `FOUND`: for the driver, with the first breaches; and all violations, if `whole`."""
     answers = list(answers)
     if whole:
-        yield from as_batches(violation_cells(answers), FOUND)
+        yield from FOUND.batches(Violations, violation_rows(answers))
     for_driver = short(map(capped, answers)) if whole else short(answers)
-    yield from as_batches(((TO_DRIVER, None, sent(placed), None) for placed in for_driver), FOUND)
+    yield from FOUND.batches(ForDriver, (ForDriver(sent(placed)) for placed in for_driver))
 
 
 def finding_rows(found: Iterable[tuple[int, rows.Finding]]) -> Iterator[pa.RecordBatch]:
     """Findings, each with the number of its cluster, as rows of `FOUND`."""
-    yield from as_batches(
+    yield from FOUND.batches(
+        ListedFinding,
         (
-            (
-                FINDING,
+            ListedFinding(
                 sent({"verdict": one.verdict, "reason": one.reason, "blocked": one.blocked}),
-                sent(one),
                 _in_order(*finding_order(one), (cluster - 1) % (1 << 32)),  # directories without a cluster come last
+                sent(one),
             )
             for cluster, one in found
         ),
-        FOUND,
     )
 
 
-def damage_cells(found: Iterable[rows.DamageRow]) -> Iterator[dict[str, Any]]:
-    """Damage in a replica, as rows of `outcome_rows.SCHEMA`."""
-    for number, one in enumerate(found):
-        yield {
-            "kind": DAMAGE,
-            "place": sent({"reason": one.reason, "harmless": one.harmless}),
-            "payload": sent(one),
-            "replica": _in_order(one.file or "", one.position or 0, number),
-        }
+def damage_rows(found: Iterable[rows.DamageRow]) -> Iterator[pa.RecordBatch]:
+    """Damage in a replica, as rows of `FACTS`."""
+    yield from FACTS.batches(
+        ListedDamage,
+        (
+            ListedDamage(
+                sent({"reason": one.reason, "harmless": one.harmless}),
+                _in_order(one.file or "", one.position or 0, number),
+                sent(one),
+            )
+            for number, one in enumerate(found)
+        ),
+    )
 
 
 def _in_order(*values: str | int) -> bytes:
@@ -173,9 +183,8 @@ def _in_order(*values: str | int) -> bytes:
 
 
 def for_driver(found: DataFrame) -> Iterator[Any]:
-    """What rows of kind `TO_DRIVER` have: of `FOUND`, answers."""
-    payloads = found.where(f"kind = {TO_DRIVER}").select("payload").toArrow().column(0).to_pylist()
-    return map(received, payloads)
+    """The values of `ForDriver` rows: in those of `FOUND`, answers."""
+    return map(received, only(found, ForDriver).toArrow().column(0).to_pylist())
 
 
 class WorkerTables:
@@ -183,7 +192,7 @@ class WorkerTables:
 
     Args:
         stack: kept rows are freed when it ends.
-        read: rows of `outcome_rows.SCHEMA`.
+        read: rows of `FACTS`.
 
     Attributes:
         concluded: the answers of the driver, and the violations of workers that rest on others. `paths`: the
@@ -203,33 +212,32 @@ class WorkerTables:
         self._found.append(frame)
         return frame
 
-    def first(self, kind: int, most: int) -> tuple[list[Any], tuple[rows.Omitted, ...]]:
-        """The first rows of a kind in their order, and how many others there are."""
-        found = self._of(kind).select("place", "payload", "replica")
-        ordered = found.orderBy("replica").limit(most + 1).toArrow().to_pylist()
+    def first(self, kind: type[Listed], most: int) -> tuple[list[Any], tuple[rows.Omitted, ...]]:
+        """The first rows of a class in their order, and how many others there are."""
+        found = self._of(kind)
+        ordered = found.orderBy("order").limit(most + 1).toArrow().to_pylist()
         chosen = [received(row["payload"]) for row in ordered[:most]]
         if len(ordered) <= most:
             return chosen, ()
-        more = Counter({bytes(label): count for label, count in found.groupBy("place").count().collect()})
-        more.subtract(row["place"] for row in ordered[:most])
-        name = "finding" if kind == FINDING else "damage"
+        more = Counter({bytes(label): count for label, count in found.groupBy("label").count().collect()})
+        more.subtract(row["label"] for row in ordered[:most])
+        name = "finding" if kind is ListedFinding else "damage"
         omitted = (rows.Omitted(rows=name, count=count, **received(label)) for label, count in more.items() if count)
         return chosen, tuple(sorted(omitted, key=lambda one: (-one.count, repr(one))))
 
     def tables(self, spark: SparkSession) -> dict[str, DataFrame]:
         """All rows, by the name of their table."""
+        findings, damage = (self._of(kind).select("payload") for kind in (ListedFinding, ListedDamage))
         return {
-            "findings": table_of(spark, rows.Finding, ()).union(_table(self._of(FINDING), rows.Finding)),
+            "findings": table_of(spark, rows.Finding, ()).union(_table(findings, rows.Finding)),
             "violations": self._violations(spark),
-            "damage": table_of(spark, rows.DamageRow, self.damage).union(_table(self._of(DAMAGE), rows.DamageRow)),
+            "damage": table_of(spark, rows.DamageRow, self.damage).union(_table(damage, rows.DamageRow)),
         }
 
-    def _of(self, kind: int) -> DataFrame:
-        """The rows of a kind. A tier's damage is that of each replica whose log it begins."""
-        read, *judged = (found.where(f"kind = {kind}").select("place", "payload", "replica") for found in self._found)
-        for one in judged:
-            read = read.union(one)
-        return read.dropDuplicates(["payload"]) if kind == DAMAGE else read
+    def _of(self, kind: type[Violations | Listed]) -> DataFrame:
+        """The rows of a class. A tier's damage is that of each replica whose log it begins."""
+        found = reduce(lambda one, other: one.union(other), (only(found, kind) for found in self._found))
+        return found.dropDuplicates(["payload"]) if kind is ListedDamage else found
 
     def _violations(self, spark: SparkSession) -> DataFrame:
         paths = {"place": list(map(packed, self.paths)), "path": list(map(arrow.arrow_text, self.paths.values()))}
@@ -239,7 +247,7 @@ class WorkerTables:
         table = table_of(
             spark, rows.Violation, (row for placed in self.concluded.own for row in each_violation(placed))
         )
-        placed = self._of(VIOLATION).join(directories, "place", "left").select("payload", "path")
+        placed = self._of(Violations).join(directories, "place", "left").select("payload", "path")
         return table.union(_table(placed, rows.Violation, frozenset(self.concluded.explained)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,21 +15,24 @@ import pyarrow.compute as pc
 
 from kafkawire import rows
 from kafkawire.records.control import EMPTY_CODE
-from kafkawire.spark.auditing.audit_tables import FOUND_SPARK, finding_rows, for_driver, found_rows
+from kafkawire.spark.auditing.audit_tables import finding_rows, for_driver, found_rows
 from kafkawire.spark.auditing.outcome_rows import (
     CASE,
     DECISION,
     ENDING,
+    FIRST_USE,
+    FOUND,
     OWNER,
     PREPARED,
-    SCHEMA,
     USE,
+    Judged,
     one_a_row,
     packed,
     unpacked,
 )
 from kafkawire.spark.session.sent_values import received
 from kafkawire.spark.session.task_sizing import FEWEST_TASKS, MOST_REDUCERS, by_batches
+from kafkawire.spark.session.typed_table import only
 from kafkawire.transactions.answers import Placed, Tally, every_breach
 from kafkawire.transactions.checks.cross_partition import (
     decided_until,
@@ -133,13 +136,9 @@ def _values(table: pa.Table, name: str) -> npt.NDArray[Any]:
     return found
 
 
-#: The columns that `judged` reads.
-_JUDGED = SCHEMA.names[: SCHEMA.names.index("first_offset")]
 _ROWS_A_TASK = 1 << 19
-
-#: Values of those, and whether the replica counts.
-_Row = tuple[Any, ...]
-_epoch = itemgetter(_JUDGED.index("data_epoch"))
+#: The columns that order rows: by epoch, too, since no ended transaction has several. What has none comes first.
+_ORDER = Judged._fields[: Judged._fields.index("payload")]
 
 
 class JudgedWith(NamedTuple):
@@ -186,12 +185,11 @@ def judged(
     opens: bool,
     whole: bool = False,
 ) -> DataFrame:
-    """The findings, and the answers on transactions, producer ids and transactional ids, as rows of
-    `audit_tables.FOUND`.
+    """The findings, and the answers on transactions, producer ids and transactional ids, as rows of `FOUND`.
 
     Args:
-        facts: rows of `SCHEMA`. `opens`: whether open transactions are among them.
-        cells: of ended transactions, with the columns `outcome_rows.CELLS`. `count`: of all rows that are judged.
+        facts: rows of `FACTS`. `opens`: whether open transactions are among them.
+        cells: of ended transactions, with the columns of `EndedCell`. `count`: of all rows that are judged.
         chosen: the replicas that count.
         clusters: by number.
         whole: with all violations.
@@ -199,32 +197,30 @@ def judged(
     places = pa.table({"place": pa.array([packed(place) for place in chosen], pa.binary())})
     counting = facts.sparkSession.createDataFrame(places, "place binary").selectExpr("place", "true AS counts")
     tasks = tasks_for(count)
-    kinds = f"{DECISION}, {USE}, {PREPARED}" + (f", {CASE}, {OWNER}" if opens else "")
-    asked = facts.where(f"kind IN ({kinds})").join(counting, "place", "left").where(f"kind = {USE} OR counts")
-    ended = one_a_row(cells.join(counting, "place", "left_semi"), _JUDGED, whole=whole)
-    ended = ended.where(f"outcome <> {EMPTY_CODE}").selectExpr("*", "true AS counts")
-    asked = asked.select(*_JUDGED, "counts").union(ended)
-    # By epoch, too: no ended transaction has several. What has none comes first.
-    order = ("cluster", "producer_id", "data_epoch", "timestamp", "kind", "place", "offset")
-    grouped = asked.repartition(tasks, "cluster", "producer_id").sortWithinPartitions(*order)
+    kinds = f"{DECISION}, {FIRST_USE}, {USE}, {PREPARED}" + (f", {CASE}, {OWNER}" if opens else "")
+    asked = only(facts, Judged).where(f"kind IN ({kinds})").drop("counts").join(counting, "place", "left")
+    asked = asked.where(f"kind IN ({FIRST_USE}, {USE}) OR counts").select(*Judged._fields)
+    ended = one_a_row(cells.join(counting, "place", "left_semi"), Judged, whole=whole)
+    listed = asked.union(ended.where(f"outcome <> {EMPTY_CODE}"))
+    grouped = listed.repartition(tasks, "cluster", "producer_id").sortWithinPartitions(*_ORDER)
 
     def judge_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tallies: dict[int, Tallies] = defaultdict(Tallies)
         of_opens = OpenTallies()
         until = {number: one.latest for number, one in clusters.items()}
         listed = chain.from_iterable(
-            zip(*(column.to_pylist() for column in table.columns), strict=True)
+            map(Judged._make, zip(*(column.to_pylist() for column in table.columns), strict=True))
             for table in without_undecided(batches, tallies, until)
         )
         with every_breach(whole):
-            for (cluster, _), of_producer in groupby(listed, key=lambda row: (row[1], row[2])):
+            for (cluster, _), of_producer in groupby(listed, key=lambda row: (row.cluster, row.producer_id)):
                 found = _judge(of_producer, clusters[cluster], tallies[cluster], of_opens)
                 yield from finding_rows((cluster, one) for one in found)
             for one in tallies.values():
                 yield from found_rows((Placed(place, tally.answer()) for place, tally in one.all()), whole=whole)
             yield from found_rows(of_opens.placed(), whole=whole)
 
-    return by_batches(grouped, judge_rows, FOUND_SPARK)
+    return by_batches(grouped, judge_rows, FOUND.spark)
 
 
 def tasks_for(count: int) -> int:
@@ -242,42 +238,44 @@ def judgements(found: DataFrame) -> Iterator[Placed]:
         yield Placed(place, tally.answer())
 
 
-def _judge(listed: Iterable[_Row], using: JudgedWith, tallies: Tallies, of_opens: OpenTallies) -> list[rows.Finding]:
+def _judge(listed: Iterable[Judged], using: JudgedWith, tallies: Tallies, of_opens: OpenTallies) -> list[rows.Finding]:
     """Judge the rows of one producer id, without keeping its ended transactions. Returns the verdicts on open ones."""
     decided_until = using.default
     findings: list[rows.Finding] = []
-    for epoch, of_epoch in groupby(listed, key=_epoch):
+    for epoch, of_epoch in groupby(listed, key=attrgetter("data_epoch")):
         if epoch is None:
-            by_kind: dict[int, list[_Row]] = defaultdict(list)
+            by_kind: dict[int, list[Judged]] = defaultdict(list)
             for row in of_epoch:
-                by_kind[row[0]].append(row)
-            decided_until = _judge_uses(by_kind[USE], using, tallies)
+                by_kind[row.kind].append(row)
+            decided_until = _judge_uses(by_kind[FIRST_USE] + by_kind[USE], using, tallies)
             findings = _judge_opens(by_kind, using, of_opens)
         else:
-            judge_epoch(epoch, _of_epoch(of_epoch), tallies, decided_until=decided_until)
+            judge_epoch(epoch, _of_epoch(epoch, of_epoch), tallies, decided_until=decided_until)
     return findings
 
 
-def _judge_uses(listed: Iterable[_Row], using: JudgedWith, tallies: Tallies) -> int | None:
+def _judge_uses(listed: Iterable[Judged], using: JudgedWith, tallies: Tallies) -> int | None:
     """Returns up to when no decision about the producer id is missing."""
     owner: tuple[int, int | None] | None = None
     uses: list[tuple[bool, ProducerIdUse]] = []
-    for _, _, producer_id, place, offset, _, _, first, timestamp, payload, counts in listed:
-        use = ProducerIdUse(unpacked(place), producer_id, payload.decode("utf-8", "surrogateescape"), offset, timestamp)
-        uses.append((bool(counts), use))
-        if counts:
+    for row in listed:
+        assert row.timestamp is not None
+        name = row.payload.decode("utf-8", "surrogateescape")
+        use = ProducerIdUse(unpacked(row.place), row.producer_id, name, row.offset, row.timestamp)
+        uses.append((bool(row.counts), use))
+        if row.counts:
             named = using.by_place[use.place]
             owner = named if owner is None else max(owner, named, key=lambda one: one[0])
-            if first:
+            if row.kind == FIRST_USE:
                 judge_partition_of_id(use, using.partitions, tallies.home[use.place])
     judge_owner(uses, tallies.owner, using.handed_out)
     return using.default if owner is None else owner[1]
 
 
-def _judge_opens(listed: Mapping[int, list[_Row]], using: JudgedWith, tallies: OpenTallies) -> list[rows.Finding]:
+def _judge_opens(listed: Mapping[int, list[Judged]], using: JudgedWith, tallies: OpenTallies) -> list[rows.Finding]:
     """The verdicts on the open transactions of one producer id; its ids in a Prepare state are judged by them."""
-    opens, prepared = ([received(row[-2]) for row in listed[kind]] for kind in (CASE, PREPARED))
-    owner = pick_owner(received(row[-2])[1] for row in listed[OWNER]) if opens else None
+    opens, prepared = ([received(row.payload) for row in listed[kind]] for kind in (CASE, PREPARED))
+    owner = pick_owner(received(row.payload)[1] for row in listed[OWNER]) if opens else None
     opens.sort(key=lambda one: one[0].place)
     cases = [using.context.case(open_, partition, first, owner) for open_, partition, first in opens]
     found = [verdict_on(case) for case in cases]
@@ -285,11 +283,12 @@ def _judge_opens(listed: Mapping[int, list[_Row]], using: JudgedWith, tallies: O
     return found
 
 
-def _of_epoch(listed: Iterable[_Row]) -> Iterator[Decision | Ending]:
+def _of_epoch(epoch: int, listed: Iterable[Judged]) -> Iterator[Decision | Ending]:
     """The decisions and ended transactions of rows."""
-    for kind, _, producer_id, place, offset, data_epoch, marker_epoch, outcome, timestamp, payload, _ in listed:
-        if kind == ENDING:
-            where, what = unpacked(place), OUTCOMES[outcome]
-            yield Ending(where, offset, producer_id, data_epoch, marker_epoch, what, timestamp)
+    for row in listed:
+        if row.kind == ENDING:
+            assert row.timestamp is not None
+            what = OUTCOMES[row.outcome]
+            yield Ending(unpacked(row.place), row.offset, row.producer_id, epoch, row.marker_epoch, what, row.timestamp)
         else:
-            yield received(payload)
+            yield received(row.payload)

@@ -1,28 +1,26 @@
-"""The rows in which workers pass on what they find, one schema for all kinds.
+"""The rows in which workers pass on what they find: a class for each kind (`FACTS`, `FOUND`).
 
-A row is of one of these kinds: facts of a replica for the driver, digests of its batches, a decision, a use of a
-producer id by a transactional id, the owner of a producer id, an id in a Prepare state, a case to judge, an open
-transaction, an ended one, violations, a damaged place, a finding. Those from decisions to
-ended transactions are shuffled by cluster and producer id: into `outcome_judge`, and into the table of transactions
-(`transaction_table`). Violations, damage and findings are written (`audit_tables`).
+Rows of `Judged` and `EndedCell` are shuffled by cluster and producer id, into `outcome_judge`; owners among them,
+`Transaction` and `EndedCell` into the table of transactions (`transaction_table`). Violations and listed rows are
+written (`audit_tables`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafkawire.spark.listing.fleet_listing import as_batches
 from kafkawire.spark.listing.tier_listing import replica_at
 from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import by_batches
+from kafkawire.spark.session.typed_table import Int8, Int32, TypedTable, schema_of
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.checks.answer_rows import added
 from kafkawire.transactions.checks.cross_partition import first_uses
@@ -38,38 +36,123 @@ if TYPE_CHECKING:
     from kafkawire.transactions.auditing.replica_facts import ReplicaFacts
     from kafkawire.transactions.coordinator.decisions import Decision
 
-#: Kinds of rows; in this order they are judged.
-TO_DRIVER, DIGESTS, DECISION, USE, OWNER, PREPARED, CASE, OPEN, ENDING, VIOLATION, DAMAGE, FINDING = range(12)
+#: Kinds of `Judged`; in this order they are judged.
+DECISION, FIRST_USE, USE, OWNER, PREPARED, CASE, ENDING = range(7)
 
-SCHEMA = pa.schema(
-    [
-        ("kind", pa.int8()),
-        ("cluster", pa.int32()),
-        ("producer_id", pa.int64()),
-        ("place", pa.binary()),
-        ("offset", pa.int64()),
-        ("data_epoch", pa.int32()),
-        ("marker_epoch", pa.int32()),
-        ("outcome", pa.int8()),
-        ("timestamp", pa.int64()),
-        ("payload", pa.binary()),
-        ("first_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("first_timestamp", pa.int64()),
-        ("last_timestamp", pa.int64()),
-        ("batches", pa.int32()),
-        ("coordinator_epoch", pa.int32()),
-        ("replica", pa.binary()),
-    ]
-)
-SPARK_SCHEMA = from_arrow_schema(SCHEMA)
+
+class ForDriver(NamedTuple):
+    """A value for the driver (`sent`)."""
+
+    payload: bytes
+
+
+class Violations(NamedTuple):
+    """Violations in a replica. `place`: the replica. `payload`: a list of them (`sent`)."""
+
+    place: bytes
+    payload: bytes
+
+
+class Listed(NamedTuple):
+    """A row of a table of which the answer has the first rows.
+
+    Attributes:
+        label: by which the rows that the answer leaves out are counted (`sent`).
+        order: bytes that have the order of the rows. `payload`: the row (`sent`).
+    """
+
+    label: bytes
+    order: bytes
+    payload: bytes
+
+
+class ListedFinding(Listed):
+    """Of the table `findings`."""
+
+
+class ListedDamage(Listed):
+    """Of the table `damage`."""
+
+
+class DigestCell(NamedTuple):
+    """A part of the digests of a replica's batches.
+
+    Attributes:
+        partition: topic and number. `order`: of the replica among the others of the partition.
+        offset: of the part in the digests; -1: of the replica's folder and damage (`sent`), which come first.
+    """
+
+    partition: bytes
+    order: bytes
+    offset: int
+    payload: bytes
+
+
+class Judged(NamedTuple):
+    """What is judged beside other rows of its producer id. The fields up to `offset` order the rows.
+
+    Attributes:
+        cluster: its number.
+        data_epoch: of an ended transaction, or a decision on one; None for other kinds.
+        timestamp: of a marker, of the record that uses an id, or when a decision begins; None: before all times.
+        place: the replica, `packed`. `offset`: of the marker, or of the record; for a decision, its number.
+        payload: for a use, the transactional id; for an ended transaction nothing; for the others a value (`sent`).
+        marker_epoch, outcome: of an ended transaction.
+        counts: whether the replica is the one that counts among those of its partition; the driver sets it.
+    """
+
+    cluster: Int32
+    producer_id: int
+    data_epoch: Int32 | None = None
+    timestamp: int | None = None
+    kind: Int8 = ENDING
+    place: bytes = b""
+    offset: int = 0
+    payload: bytes = b""
+    marker_epoch: Int32 = 0
+    outcome: Int8 = 0
+    counts: bool = False
+
+
+class Transaction(NamedTuple):
+    """A transaction in a replica, with the fields of `PACKED`. Those after `batches` are None while it is open."""
+
+    cluster: Int32
+    place: bytes
+    producer_id: int
+    data_epoch: Int32
+    first_offset: int
+    last_offset: int
+    first_timestamp: int
+    last_timestamp: int
+    batches: Int32
+    offset: int | None = None
+    timestamp: int | None = None
+    marker_epoch: Int32 | None = None
+    coordinator_epoch: Int32 | None = None
+    outcome: Int8 | None = None
+
+
+class EndedCell(NamedTuple):
+    """Ended transactions of a replica: many in a row, because one task makes those of a replica. See `one_a_row`.
+
+    Attributes:
+        cluster: its number. `place`: the replica. `payload`: as `PACKED` or `JUDGED`.
+    """
+
+    cluster: Int32
+    place: bytes
+    payload: bytes
+
+
+#: What judging tasks find.
+FOUND = TypedTable(ForDriver, Violations, ListedFinding)
+#: What is found in replicas.
+FACTS = TypedTable(ForDriver, Violations, ListedDamage, DigestCell, Judged, Transaction, EndedCell)
 #: Of all times.
 _EARLIEST = -(1 << 63)
-_CHUNK = 1 << 12
 _DIGEST_CELL = 1 << 18
 _ENDINGS_CELL = 1 << 20
-#: Columns of ended transactions before they are one a row.
-CELLS = ("cluster", "place", "payload")
 
 
 def packed(place: Place) -> bytes:
@@ -82,49 +165,42 @@ def unpacked(data: bytes) -> Place:
     return Place(copy, topic, int(partition))
 
 
-def rows_of(found: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-    """Rows, given by their columns that are not null, as batches."""
-    return as_batches((tuple(map(row.get, SCHEMA.names)) for row in found), SCHEMA, _CHUNK)
-
-
 def id_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
     """The rows of a replica of `__transaction_state` on producer ids."""
     if facts.ids is None:
         return
-    where = {"cluster": cluster, "place": packed(facts.partition.place)}
-    reach_ = reach(facts.partition)
+    place, reached = packed(facts.partition.place), reach(facts.partition)
     first = {(use.producer_id, use.transactional_id) for use in first_uses(facts.ids)}
     uses = (
-        {
-            "kind": USE,
-            "producer_id": use.producer_id,
-            "offset": use.offset,
-            "timestamp": use.timestamp,
-            "outcome": int((use.producer_id, use.transactional_id) in first),
-            "payload": use.transactional_id.encode("utf-8", "surrogateescape"),
-            **where,
-        }
+        Judged(
+            cluster,
+            use.producer_id,
+            timestamp=use.timestamp,
+            kind=FIRST_USE if (use.producer_id, use.transactional_id) in first else USE,
+            place=place,
+            offset=use.offset,
+            payload=use.transactional_id.encode("utf-8", "surrogateescape"),
+        )
         for use in facts.ids.uses
     )
     owners = (
-        {"kind": OWNER, "producer_id": producer_id, "payload": sent((reach_, owner)), **where}
+        Judged(cluster, producer_id, kind=OWNER, place=place, payload=sent((reached, owner)))
         for producer_id, owner in facts.ids.owners.items()
     )
     prepared = (
-        {"kind": PREPARED, "producer_id": record.value.producer_id, "payload": sent(record), **where}
+        Judged(cluster, record.value.producer_id, kind=PREPARED, place=place, payload=sent(record))
         for record in facts.ids.prepared
         if record.value is not None
     )
-    yield from rows_of(chain(uses, owners, prepared))
+    yield from FACTS.batches(Judged, chain(uses, owners, prepared))
 
 
 def case_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
     """The rows of open transactions that are judged: each with its replica, and where the earliest begins there."""
-    same = {"kind": CASE, "cluster": cluster, "place": packed(facts.partition.place)}
-    partition = replace(facts.partition, damage=())
-    yield from rows_of(
-        {**same, "producer_id": one.producer_id, "payload": sent((one, partition, facts.first_start))}
-        for one in facts.opens
+    place, partition = packed(facts.partition.place), replace(facts.partition, damage=())
+    cases = ((one.producer_id, sent((one, partition, facts.first_start))) for one in facts.opens)
+    yield from FACTS.batches(
+        Judged, (Judged(cluster, producer_id, kind=CASE, place=place, payload=case) for producer_id, case in cases)
     )
 
 
@@ -136,45 +212,30 @@ def decision_rows(
     Args:
         numbers: ascend in the order of the log.
     """
-    same = {"kind": DECISION, "cluster": cluster, "place": packed(place)}
+    of_place = packed(place)
 
-    def each(one: Decision, number: int) -> Iterator[dict[str, Any]]:
+    def each(one: Decision, number: int) -> Iterator[Judged]:
         time = begins(one)
         begun = int(time) if time >= _EARLIEST else None  # null comes before all times
-        of = {
-            **same,
-            "producer_id": one.producer_id,
-            "offset": number,
-            "timestamp": begun,
-            "payload": sent(one),
-        }
-        yield from ({**of, "data_epoch": epoch} for epoch in epochs(one))
+        row = Judged(cluster, one.producer_id, None, begun, DECISION, of_place, number, sent(one))
+        yield from (row._replace(data_epoch=epoch) for epoch in epochs(one))
 
-    yield from rows_of(row for one, number in zip(decided, numbers, strict=False) for row in each(one, number))
+    rows = (row for one, number in zip(decided, numbers, strict=False) for row in each(one, number))
+    yield from FACTS.batches(Judged, rows)
 
 
 def digest_rows(listed: Mapping[str, Any], facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
-    """The digests of a replica as rows: `place` is its partition, by `replica` it is ordered among the others.
+    """The digests of a replica as rows.
 
     Args:
         listed: its folder, as `fleet_listing` has it.
     """
-    place = facts.partition.place
-    same = {
-        "kind": DIGESTS,
-        "place": f"{place.topic}\0{place.partition}".encode("utf-8", "surrogateescape"),
-        "replica": listed["sort"],
-    }
+    place, digests = facts.partition.place, facts.digests
+    partition = f"{place.topic}\0{place.partition}".encode("utf-8", "surrogateescape")
     folder = {name: listed[name] for name in ("store", "path", "names", "tiers")}
-    yield from rows_of(
-        [
-            {**same, "offset": -1, "payload": sent((folder, facts.partition.damage))},
-            *(
-                {**same, "offset": start, "payload": facts.digests[start : start + _DIGEST_CELL]}
-                for start in range(0, len(facts.digests), _DIGEST_CELL)
-            ),
-        ]
-    )
+    cells = {-1: sent((folder, facts.partition.damage))}
+    cells |= {start: digests[start : start + _DIGEST_CELL] for start in range(0, len(digests), _DIGEST_CELL)}
+    yield from FACTS.batches(DigestCell, (DigestCell(partition, listed["sort"], *cell) for cell in cells.items()))
 
 
 def replica_digests(listed: Iterable[dict[str, Any]]) -> ReplicaDigests:
@@ -186,32 +247,26 @@ def replica_digests(listed: Iterable[dict[str, Any]]) -> ReplicaDigests:
 
 def open_rows(cluster: int, opens: Iterable[Open]) -> Iterator[pa.RecordBatch]:
     """The rows of open transactions."""
-    yield from rows_of(
-        {
-            "kind": OPEN,
-            "cluster": cluster,
-            "producer_id": one.producer_id,
-            "place": packed(one.place),
-            "data_epoch": one.producer_epoch,
-            "first_offset": one.start_offset,
-            "last_offset": one.last_offset,
-            "first_timestamp": one.first_timestamp,
-            "last_timestamp": one.last_timestamp,
-            "batches": one.batches,
-        }
-        for one in opens
-    )
+    yield from FACTS.batches(
+        Transaction,
+        (
+            Transaction(
+                cluster, packed(one.place), one.producer_id, one.producer_epoch, one.start_offset, one.last_offset,
+                one.first_timestamp, one.last_timestamp, one.batches,
+            )
+            for one in opens
+        ),
+    )  # fmt: skip
 
 
 def ending_rows(cluster: int, place: Place, chunks: Iterable[Packed]) -> Iterator[pa.RecordBatch]:
-    """The rows of ended transactions: many in a row, because one task makes those of a replica. See `one_a_row`.
+    """The rows of ended transactions.
 
     Args:
         cluster: its number. `place`: the replica. `chunks`: see `Endings`.
     """
-    same = {"kind": ENDING, "cluster": cluster, "place": packed(place)}
     for cell in ending_cells(chunks):
-        yield from rows_of([{**same, "payload": cell}])
+        yield from FACTS.batches(EndedCell, [EndedCell(cluster, packed(place), cell)])
 
 
 def ending_cells(chunks: Iterable[Packed]) -> Iterator[bytes]:
@@ -222,19 +277,13 @@ def ending_cells(chunks: Iterable[Packed]) -> Iterator[bytes]:
             yield chunk[start : start + size].tobytes()
 
 
-def cells_of(facts: DataFrame) -> DataFrame:
-    """The cells of ended transactions among rows of `SCHEMA`."""
-    return facts.where(f"kind = {ENDING}").select(*CELLS)
-
-
-def one_a_row(cells: DataFrame, columns: Sequence[str], *, whole: bool) -> DataFrame:
-    """Ended transactions as rows of `SCHEMA`, one a row.
+def one_a_row(cells: DataFrame, kind: type[Judged | Transaction], *, whole: bool) -> DataFrame:
+    """Ended transactions, one a row.
 
     Args:
-        cells: with the columns `CELLS`. `whole`: all fields were kept.
-        columns: of `SCHEMA`.
+        cells: with the columns of `EndedCell`. `whole`: all fields were kept.
     """
-    schema = pa.schema([SCHEMA.field(name) for name in columns])
+    schema = schema_of(kind)
     fields = PACKED if whole else JUDGED
 
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -243,8 +292,10 @@ def one_a_row(cells: DataFrame, columns: Sequence[str], *, whole: bool) -> DataF
             of_row = pa.array(
                 np.repeat(np.arange(len(several)), [len(row["payload"]) // fields.itemsize for row in several])
             )
-            same = {name: [row[name] for row in several] for name in ("cluster", "place")}
-            same["kind"] = [ENDING] * len(several)
+            same: dict[str, list[Any]] = {name: [row[name] for row in several] for name in ("cluster", "place")}
+            same |= {
+                name: [value] * len(several) for name, value in (("kind", ENDING), ("payload", b""), ("counts", True))
+            }
             columns = [_column(field, ended, same, of_row) for field in schema]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -268,9 +319,7 @@ def _together(cells: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]
 def _column(field: pa.Field, ended: Packed, same: Mapping[str, list[Any]], of_row: pa.Array) -> pa.Array:
     if field.name in (ended.dtype.names or ()):
         return pa.array(np.ascontiguousarray(ended[field.name])).cast(field.type)
-    if field.name in same:
-        return pa.array(same[field.name], field.type).take(of_row)
-    return pa.nulls(len(ended), field.type)
+    return pa.array(same[field.name], field.type).take(of_row)
 
 
 def short(answers: Iterable[Placed]) -> Iterator[Placed]:

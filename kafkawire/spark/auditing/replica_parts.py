@@ -18,17 +18,18 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.logdir import Partition, Unreadable
 from kafkawire.rows import DamageRow
-from kafkawire.spark.auditing.audit_tables import FOUND_SPARK, damage_cells, found_rows, violation_cells
+from kafkawire.spark.auditing.audit_tables import damage_rows, found_rows, violation_rows
 from kafkawire.spark.auditing.outcome_rows import (
-    SPARK_SCHEMA,
-    TO_DRIVER,
+    FACTS,
+    FOUND,
+    ForDriver,
+    Violations,
     case_rows,
     decision_rows,
     digest_rows,
     ending_rows,
     id_rows,
     open_rows,
-    rows_of,
     short,
 )
 from kafkawire.spark.listing.fleet_listing import OF_DRIVER, FoundReplicas, as_batches, found_in
@@ -162,7 +163,7 @@ class Fleet(NamedTuple):
         return by_task(planned.repartition(sizing.part_tasks), read, from_arrow_schema(COLUMNS))
 
     def facts(self, *, whole: bool, strict: bool = False) -> DataFrame:
-        """The facts of replicas, as rows of `outcome_rows.SCHEMA`; ended transactions in cells.
+        """The facts of replicas, as rows of `outcome_rows.FACTS`.
 
         Args:
             whole: with open transactions, all columns of ended ones, and every violation.
@@ -179,10 +180,10 @@ class Fleet(NamedTuple):
             .repartition(self.sizing.tasks, "real")
             .sortWithinPartitions("sort", "segment", "number", "cell")
         )
-        return by_task(in_order, replay, SPARK_SCHEMA)
+        return by_task(in_order, replay, FACTS.spark)
 
     def tier_answers(self, clocks: Mapping[str, int | None], *, whole: bool = False) -> DataFrame:
-        """The answers on tiers, as rows of `audit_tables.FOUND`.
+        """The answers on tiers, as rows of `outcome_rows.FOUND`.
 
         Args:
             clocks: see `cluster_facts.clocks`. `whole`: with every violation.
@@ -192,7 +193,7 @@ class Fleet(NamedTuple):
             with every_breach(whole):
                 yield from found_rows(tier_answers(replicas, clocks, given=True), whole=whole)
 
-        return of_partitions(*self.tiered, judge, FOUND_SPARK)
+        return of_partitions(*self.tiered, judge, FOUND.spark)
 
 
 def numbers(found: FoundReplicas) -> dict[str | None, int]:
@@ -302,16 +303,13 @@ def _of_replica(
     _, ended = yield from drained(cluster, _taken(merging, chain([first], others)))
     facts = merging.facts()
     if whole:
-        yield from rows_of(
-            {"kind": kind, "place": place, "payload": payload}
-            for kind, place, payload, _ in violation_cells(facts.answers)
-        )
+        yield from FACTS.batches(Violations, violation_rows(facts.answers))
         facts = replace(facts, answers=tuple(map(capped, facts.answers)))
     of_replica = [
         to_driver(_of_driver(facts, ended)),
         *id_rows(cluster, facts),
         *case_rows(cluster, facts),
-        *rows_of(damage_cells(_damage(facts))),
+        *damage_rows(_damage(facts)),
         *digest_rows(first, facts),
         *(open_rows(cluster, merging.open_in_log()) if whole else ()),
     ]
@@ -375,7 +373,7 @@ def _of_driver(facts: ReplicaFacts, ended: int) -> DriverFacts:
 
 def to_driver(value: Any) -> pa.RecordBatch:
     """A row with a value for the driver."""
-    return next(rows_of([{"kind": TO_DRIVER, "payload": sent(value)}]))
+    return next(FACTS.batches(ForDriver, [ForDriver(sent(value))]))
 
 
 def distinct(listed: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Partition]]:

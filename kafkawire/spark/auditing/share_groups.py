@@ -20,7 +20,8 @@ from kafkawire.offsets.share_audit import clusters, partition_answers
 from kafkawire.offsets.share_copies import STATE_TOPIC
 from kafkawire.rows import ShareRange
 from kafkawire.rows.arrow import arrow_text
-from kafkawire.spark.auditing.audit_tables import FOUND_SPARK, found_rows
+from kafkawire.spark.auditing.audit_tables import found_rows
+from kafkawire.spark.auditing.outcome_rows import FOUND
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.listing.fleet_listing import as_batches
 from kafkawire.spark.session.task_sizing import Rows, TaskLimits, by_task
@@ -76,7 +77,7 @@ def share_answers(
     *,
     whole: bool,
 ) -> DataFrame:
-    """The answers of the rules of share groups, as rows of `audit_tables.FOUND`.
+    """The answers of the rules of share groups, as rows of `outcome_rows.FOUND`.
 
     Args:
         chosen: a task for each, as far as the session allows. whole: with every violation.
@@ -87,7 +88,7 @@ def share_answers(
             answers = partition_answers(replicas, one.number)
         yield from found_rows(answers, whole=whole)
 
-    return _by_state_partition(spark, paths, chosen, tier_keys, judge, FOUND_SPARK)
+    return _by_state_partition(spark, paths, chosen, tier_keys, judge, FOUND.spark)
 
 
 def share_offsets(paths: Sequence[str], spark: SparkSession, *, tier_keys: Sequence[str] = ()) -> DataFrame:

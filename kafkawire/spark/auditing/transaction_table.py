@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.functions import expr
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.logdir import LogDirectory
 from kafkawire.rows.arrow import arrow_text
-from kafkawire.spark.auditing.outcome_rows import OPEN, OWNER, cells_of, one_a_row, unpacked
+from kafkawire.spark.auditing.outcome_rows import OWNER, EndedCell, Judged, Transaction, one_a_row, unpacked
 from kafkawire.spark.auditing.replica_parts import Fleet
 from kafkawire.spark.listing.fleet_listing import listing
 from kafkawire.spark.session.sent_values import received
 from kafkawire.spark.session.task_sizing import by_batches
+from kafkawire.spark.session.typed_table import only
 from kafkawire.transactions.coordinator.coordinator_log import pick_owner
 from kafkawire.transactions.coordinator.coordinator_rules import state_name
 from kafkawire.transactions.log.producer_append import NO_EPOCH, OUTCOMES
@@ -98,7 +100,7 @@ def transactions(source: LogDirectory | Sequence[str], spark: SparkSession) -> D
     keys = tuple(dict.fromkeys(key for file in files for key in file.tier_keys))
     fleet = Fleet.of(listing(spark, paths), Settings(), PART_BYTES, keys)
     facts = fleet.facts(whole=True, strict=True)
-    return table_of(facts, cells_of(facts).repartition(fleet.sizing.part_tasks), fleet)
+    return table_of(facts, only(facts, EndedCell).repartition(fleet.sizing.part_tasks), fleet)
 
 
 def table_of(facts: DataFrame, cells: DataFrame, fleet: Fleet) -> DataFrame:
@@ -108,11 +110,11 @@ def table_of(facts: DataFrame, cells: DataFrame, fleet: Fleet) -> DataFrame:
         facts, cells: of the fleet, whole; see `outcome_rows.one_a_row`.
     """
     clusters = _names(fleet)
-    ended = one_a_row(cells, facts.columns, whole=True)
-    found = facts.where(f"kind IN ({OWNER}, {OPEN})").union(ended)
-    grouped = found.repartition("cluster", "producer_id").sortWithinPartitions("cluster", "producer_id", "kind")
-
-    return by_batches(grouped, lambda batches: _projected(batches, clusters), from_arrow_schema(SCHEMA))
+    owners = only(facts, Judged).where(f"kind = {OWNER}").selectExpr("cluster", "producer_id", "payload AS owner")
+    found = only(facts, Transaction).union(one_a_row(cells, Transaction, whole=True))
+    grouped = found.unionByName(owners, allowMissingColumns=True).repartition("cluster", "producer_id")
+    ordered = grouped.sortWithinPartitions("cluster", "producer_id", expr("owner IS NULL"))
+    return by_batches(ordered, lambda batches: _projected(batches, clusters), from_arrow_schema(SCHEMA))
 
 
 def _names(fleet: Fleet) -> dict[str, str | None]:
@@ -127,7 +129,7 @@ def _projected(batches: Iterable[pa.RecordBatch], clusters: dict[str, str | None
     producer: tuple[int, int] | None = None
     for batch in batches:
         chosen: list[tuple[Any, ...]] = [(None,) * len(_OWNER)]
-        kinds, rows = batch["kind"].to_numpy(), len(batch)
+        is_owner, rows = batch["owner"].is_valid().to_numpy(zero_copy_only=False), len(batch)
         of_row = np.zeros(rows, np.int64)
         ids = np.stack([batch["cluster"].to_numpy(), batch["producer_id"].to_numpy()])
         starts = [0, *(np.flatnonzero((ids[:, 1:] != ids[:, :-1]).any(axis=0)) + 1).tolist(), rows]
@@ -135,12 +137,12 @@ def _projected(batches: Iterable[pa.RecordBatch], clusters: dict[str, str | None
             key = int(ids[0, start]), int(ids[1, start])
             if key != producer:
                 producer, owners = key, []
-            behind = start + int((kinds[start:stop] == OWNER).sum())
-            owners += (received(payload) for payload in batch["payload"][start:behind].to_pylist())
-            if owners and behind < stop:
-                of_row[behind:stop] = len(chosen)
+            first = start + int(is_owner[start:stop].sum())
+            owners += map(received, batch["owner"][start:first].to_pylist())
+            if owners and first < stop:
+                of_row[first:stop] = len(chosen)
                 chosen.append(_owner_values(owners))
-        found = pa.array(kinds != OWNER)
+        found = batch["owner"].is_null()
         if pc.any(found).as_py():
             taken = pa.array(of_row).filter(found)
             columns = [
