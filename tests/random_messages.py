@@ -66,11 +66,11 @@ def for_random(
 
 
 def seeds(share: float, name: str) -> Iterator[int]:
-    """Seeds of a share of the profile's examples; where it is derandomized, the name gives them."""
+    """Seeds of a share of the profile's examples, two at least; where it is derandomized, the name gives them."""
     default = settings.default
     assert default is not None
     first = zlib.crc32(name.encode()) if default.derandomize else random.SystemRandom().getrandbits(64)
-    return iter(range(first, first + max(1, round(default.max_examples * share))))
+    return iter(range(first, first + max(2, round(default.max_examples * share))))
 
 
 def message_of(cls: type[Message], version: int) -> Draw:

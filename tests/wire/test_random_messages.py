@@ -79,6 +79,7 @@ def test_a_name_gives_the_same_seeds_where_the_profile_says_so() -> None:
     assert default is not None
     first, again, other = (list(seeds(1.0, name)) for name in ("a", "a", "b"))
     assert len(first) == default.max_examples
+    assert len(list(seeds(0.001, "a"))) == 2  # the simplest value alone would prove little
     assert (first == again) == default.derandomize
     assert first != other
 
