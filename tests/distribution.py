@@ -67,6 +67,7 @@ SHARED = {
 #: Files whose tests take 20 s of processor time or more, the longest first: they begin right after those.
 LONG = (
     "tests/test_wheel.py",
+    "tests/client/test_client_lease.py",
     "tests/cli/test_cli_printed_live.py",
     "tests/client/test_client_three_brokers.py",
     "tests/cli/test_cli_explain_history_broker.py",
