@@ -7,7 +7,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from kafkawire.records import Record, build
 from kafkawire.transactions.auditing import local_audit, replica_threads
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
 from kafkawire.transactions.auditing.replica_reading import ReplicaReading
+from kafkawire.transactions.log import endings
+from kafkawire.transactions.log.endings import Each, Endings, JoinedEndings
 from kafkawire.transactions.parts import cut_parts
 from kafkawire.transactions.parts.part_scan import read_range
 from kafkawire.transactions.parts.part_threads import Stopped, Threads
@@ -180,6 +182,35 @@ def test_a_file_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     alone, together = transactions.audit(directory), transactions.audit(directory, jobs=2)
     assert together == alone
     assert [damage.reason for damage in together.damage] == ["unreadable"]
+
+
+@pytest.mark.parametrize("seed", range(0, 6, 2))
+def test_ended_transactions_are_grouped_side_by_side(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In groups of few producer ids, while others are judged."""
+    monkeypatch.setattr(endings, "_AT_ONCE", 5)
+    made, threads = JoinedEndings.groups, set[str]()
+
+    def noted(found: Iterable[Endings], each: Each) -> Iterator[tuple[JoinedEndings, int, int]]:
+        def in_thread(group: Any, numbers: range) -> Iterator[Any]:
+            def work(number: int) -> Any:
+                threads.add(threading.current_thread().name)
+                time.sleep(0.01)
+                return group(number)
+
+            return each(work, numbers)
+
+        return made(found, in_thread)
+
+    logs = random_partitions(random.Random(seed), tmp_path / "logs", seed)
+    directory = logdir.open(logs.root)
+    alone = transactions.audit(directory)
+    monkeypatch.setattr(JoinedEndings, "groups", noted)
+    assert transactions.audit(directory) == alone
+    assert threads == {threading.current_thread().name}
+    assert transactions.audit(directory, jobs=2) == alone
+    assert len(threads) == 2
 
 
 def test_progress_is_reported_by_the_callers_thread(tmp_path: Path) -> None:
