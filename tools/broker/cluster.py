@@ -251,7 +251,7 @@ def cluster(
         disks: log directories of a broker.
         port: the client port of node 1, node 2 gets the next one, ...; free ports by default.
         listeners: of a single node, beside PLAINTEXT: {"SASL_PLAINTEXT": port}; what they need is in `config`.
-        folder: is made and holds `node-1`, `node-2`, ...; a temporary folder by default. `keep`: leave it behind.
+        folder: is made and holds `node-1`, `node-2`, ...; a temporary folder by default. `keep`: it is not removed.
         heap, java_options: of the brokers' virtual machines.
         log_level, loggers: of the root logger, and of some others by name.
         cache: folder of jars; by default `jars.cache_dir()`. `ready_timeout`: seconds.

@@ -143,7 +143,7 @@ class ShareRun:
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """A consumer that holds records, and records that nobody gets."""
+        """A consumer that holds records, and records that no consumer gets."""
         command, file = self._command("hold", WORKERS, "orders", 0)
         holder = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
@@ -158,15 +158,15 @@ class ShareRun:
 
     def deliveries(self) -> list[dict[str, Any]]:
         """What each consumer was given and did: rows of partition, offset, delivery count, and what was done."""
-        told = []
+        given = []
         for file, mode, group, topic in self._files:
             rows = [line.split(" ") for line in file.read_text().splitlines()]
             failed = [row for row in rows if row[0] == "failed"]
             if failed:
                 raise RecordingError(f"{mode} of {group} in {topic}: {failed[0]}")
             of_file = [[int(p), int(offset), int(count), done] for p, offset, count, done in rows]
-            told.append({"mode": mode, "group": group, "topic": topic, "rows": of_file})
-        return told
+            given.append({"mode": mode, "group": group, "topic": topic, "rows": of_file})
+        return given
 
     def _transactions(self) -> None:
         clients.Service(self._running.bootstrap, "ledger-service").transactions(
