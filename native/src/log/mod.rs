@@ -2,7 +2,8 @@
 //! for which a rule here does not hold, and all batches where this engine is absent.
 
 mod batches;
-mod digests;
+pub mod digests;
+mod places;
 mod producer;
 mod producers;
 mod replay;

@@ -16,36 +16,52 @@ pub(super) struct Retained {
     offset_delta: i32,
 }
 
-/// `producer_state.Producer`: what batches are judged by comes first, so that it lies in few lines of the cache.
+/// What few producers have.
+#[derive(Debug, Default, Clone)]
+struct Rest {
+    /// The kept batches before the last one, in a ring.
+    older: [Retained; RETAINED - 1],
+    newest: u8,
+    doubts: u8,
+    doubted: [(i16, i32); 2],
+}
+
+// Flags of a producer.
+const REWRITTEN: u8 = 1;
+/// It waits for the broker's clock after its last batch.
+pub(super) const UNSTAMPED: u8 = 2;
+const HAS_AFTER: u8 = 4;
+pub(super) const HAS_BY: u8 = 8;
+const DOUBTED: u8 = 16;
+
+/// `producer_state.Producer`, in two lines of the cache: what batches are judged by is in the first.
 #[derive(Debug, Clone)]
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub struct Producer {
     pub producer_id: i64,
     pub first_offset: i64,
     pub last_append: i64,
     pub data_known_from: i64,
     pub timestamp: i64,
-    pub coordinator_epoch: i64,
+    rest: Option<Box<Rest>>,
+    pub coordinator_epoch: i32,
     /// Of its last batch in this epoch; -1 for none.
     pub last_sequence: i32,
     pub epoch: i16,
-    pub(super) kept: u8,
-    pub(super) newest: u8,
-    pub(super) doubts: u8,
-    pub(super) rewritten: bool,
-    pub(super) unstamped: bool,
-    pub(super) has_after: bool,
-    pub(super) has_by: bool,
+    /// Batches that are remembered: the last one here, the others in `rest`.
+    kept: u8,
+    flags: u8,
+    newest_delta: i32,
+    newest_offset: i64,
+    newest_timestamp: i64,
     pub first_timestamp: i64,
     pub open_batches: i64,
-    pub(super) written_after: i64,
+    written_after: i64,
     pub(super) written_by: i64,
-    pub(super) marked_at: i64,
-    pub(super) doubted: [(i16, i32); 2],
+    marked_at: i64,
     /// Its neighbours among the producers with an open transaction.
     pub(super) before: u32,
     pub(super) after: u32,
-    pub(super) batches: [Retained; RETAINED],
 }
 
 /// Numbers of a producer as a row, in the order of `kafkawire.transactions.log.ordered_replay`.
@@ -59,31 +75,39 @@ impl Producer {
             last_append: -1,
             data_known_from: 0,
             timestamp: -1,
+            rest: None,
             coordinator_epoch: -1,
             last_sequence: -1,
             epoch: -1,
             kept: 0,
-            newest: 0,
-            doubts: 0,
-            rewritten: false,
-            unstamped: false,
-            has_after: false,
-            has_by: false,
+            flags: 0,
+            newest_delta: 0,
+            newest_offset: 0,
+            newest_timestamp: 0,
             first_timestamp: -1,
             open_batches: 0,
             written_after: 0,
             written_by: 0,
             marked_at: -1,
-            doubted: [(0, 0); 2],
             before: NONE,
             after: NONE,
-            batches: [Retained::default(); RETAINED],
         }
     }
 
     /// Reads from the lines of memory that a batch needs.
+    #[inline]
     pub fn touch(&self) -> i64 {
-        self.first_offset ^ self.marked_at ^ self.batches[0].last_offset ^ self.batches[RETAINED - 1].last_offset
+        self.first_offset ^ self.marked_at ^ self.rest.as_ref().map_or(0, |rest| i64::from(rest.newest))
+    }
+
+    #[inline]
+    pub(super) fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, flag: u8, value: bool) {
+        self.flags = if value { self.flags | flag } else { self.flags & !flag };
     }
 
     pub fn is_open(&self) -> bool {
@@ -96,7 +120,7 @@ impl Producer {
     }
 
     pub fn is_doubted(&self) -> bool {
-        self.doubts > 0
+        self.has(DOUBTED)
     }
 
     pub fn has_batches(&self) -> bool {
@@ -108,11 +132,27 @@ impl Producer {
         sequence == sequence_after(self.last_sequence, 1)
     }
 
-    pub(super) fn keep(&mut self, batch: Retained) {
-        self.newest = if self.kept == 0 { 0 } else { (self.newest + 1) % RETAINED as u8 };
+    fn newest(&self) -> Retained {
+        Retained {
+            last_offset: self.newest_offset,
+            timestamp: self.newest_timestamp,
+            last_sequence: self.last_sequence,
+            offset_delta: self.newest_delta,
+        }
+    }
+
+    fn keep(&mut self, batch: Retained) {
+        if self.kept > 0 {
+            let (first, older) = (self.kept == 1, self.newest());
+            let rest = self.rest.get_or_insert_default();
+            rest.newest = if first { 0 } else { (rest.newest + 1) % (RETAINED as u8 - 1) };
+            rest.older[usize::from(rest.newest)] = older;
+        }
         self.kept = (self.kept + 1).min(RETAINED as u8);
         self.last_sequence = batch.last_sequence;
-        self.batches[usize::from(self.newest)] = batch;
+        self.newest_offset = batch.last_offset;
+        self.newest_timestamp = batch.timestamp;
+        self.newest_delta = batch.offset_delta;
     }
 
     fn forget(&mut self) {
@@ -121,9 +161,13 @@ impl Producer {
     }
 
     /// From the oldest to the newest.
-    pub(super) fn kept(&self) -> impl Iterator<Item = &Retained> {
-        let first = usize::from(self.newest) + RETAINED + 1 - usize::from(self.kept);
-        (first..first + usize::from(self.kept)).map(|at| &self.batches[at % RETAINED])
+    fn kept(&self) -> impl Iterator<Item = Retained> + use<'_> {
+        let older = usize::from(self.kept.saturating_sub(1));
+        let of_rest = self.rest.iter().flat_map(move |rest| {
+            let first = usize::from(rest.newest) + RETAINED - older;
+            (first..first + older).map(|at| rest.older[at % (RETAINED - 1)])
+        });
+        of_rest.chain((self.kept > 0).then(|| self.newest()))
     }
 
     fn in_order(&self, batch: &Batch) -> bool {
@@ -139,21 +183,29 @@ impl Producer {
         self.follows(batch.base_sequence)
     }
 
+    fn doubted(&self) -> &[(i16, i32)] {
+        self.rest.as_ref().map_or(&[], |rest| &rest.doubted[..usize::from(rest.doubts)])
+    }
+
     fn may_follow(&self, batch: &Batch) -> bool {
-        self.doubted[..usize::from(self.doubts)]
+        self.doubted()
             .iter()
             .any(|&(epoch, last)| batch.epoch == epoch && batch.base_sequence == sequence_after(last, 1))
     }
 
     fn doubt(&mut self, doubted: &[(i16, i32)]) {
-        self.doubts = doubted.len() as u8;
-        self.doubted[..doubted.len()].copy_from_slice(doubted);
+        self.set(DOUBTED, !doubted.is_empty());
+        if !doubted.is_empty() || self.rest.is_some() {
+            let rest = self.rest.get_or_insert_default();
+            rest.doubts = doubted.len() as u8;
+            rest.doubted[..doubted.len()].copy_from_slice(doubted);
+        }
     }
 
     fn data(&mut self, batch: &Batch) {
         let (epoch, last) = (self.epoch, self.last_sequence);
         if epoch < 0 || self.in_order(batch) || self.may_follow(batch) {
-            self.doubts = 0;
+            self.doubt(&[]);
         } else {
             let behind = sequence_after(last, batch.offset_delta().wrapping_add(1));
             self.doubt(&[(epoch, last), (epoch, behind)]);
@@ -171,29 +223,28 @@ impl Producer {
         self.timestamp = batch.timestamp;
         self.last_append = batch.last_offset;
         self.data_known_from = batch.last_offset;
-        self.rewritten = batch.compacted;
+        self.set(REWRITTEN, batch.compacted);
     }
 
     fn marker(&mut self, batch: &Batch) {
         if batch.epoch != self.epoch {
             self.forget();
-            let doubted = self.doubted;
-            let count = usize::from(std::mem::take(&mut self.doubts));
-            for one in doubted[..count].iter().filter(|one| one.0 == batch.epoch) {
-                self.doubted[usize::from(self.doubts)] = *one;
-                self.doubts += 1;
+            if self.is_doubted() {
+                let of_epoch = |one: &&(i16, i32)| one.0 == batch.epoch;
+                let left: Vec<_> = self.doubted().iter().filter(of_epoch).copied().collect();
+                self.doubt(&left);
             }
             self.epoch = batch.epoch;
             self.data_known_from = self.last_append.max(0);
         }
         if let Some(epoch) = batch.coordinator() {
-            self.coordinator_epoch = epoch;
+            self.coordinator_epoch = epoch as i32;
         }
         self.timestamp = batch.timestamp;
         self.marked_at = batch.timestamp;
         self.first_offset = -1;
         self.last_append = batch.last_offset;
-        self.rewritten = false;
+        self.set(REWRITTEN, false);
     }
 
     /// Takes the next batch; whether it ends a transaction with data. `marker_time`: of the newest marker before it.
@@ -201,7 +252,7 @@ impl Producer {
         if batch.is_data() {
             if batch.transactional {
                 self.data(batch);
-                self.has_after = marker_time.is_some();
+                self.set(HAS_AFTER, marker_time.is_some());
                 self.written_after = marker_time.unwrap_or(0);
                 if !self.is_open() {
                     self.first_offset = batch.base_offset;
@@ -224,7 +275,7 @@ impl Producer {
         let ends = self.is_open();
         if batch.control == EMPTY {
             self.first_offset = -1;
-            self.rewritten = true;
+            self.set(REWRITTEN, true);
             self.last_append = batch.last_offset;
         } else {
             self.marker(batch);
@@ -236,23 +287,23 @@ impl Producer {
         row.extend([
             self.producer_id,
             i64::from(self.epoch),
-            self.coordinator_epoch,
+            i64::from(self.coordinator_epoch),
             self.timestamp,
             self.first_offset,
             self.first_timestamp,
             self.open_batches,
             self.last_append,
             self.data_known_from,
-            i64::from(self.has_after),
+            i64::from(self.has(HAS_AFTER)),
             self.written_after,
-            i64::from(self.has_by),
+            i64::from(self.has(HAS_BY)),
             self.written_by,
             self.marked_at,
-            i64::from(self.rewritten),
+            i64::from(self.has(REWRITTEN)),
             i64::from(self.kept),
         ]);
         let none = Retained::default();
-        for batch in self.kept().chain(std::iter::repeat(&none)).take(RETAINED) {
+        for batch in self.kept().chain(std::iter::repeat(none)).take(RETAINED) {
             row.extend([
                 i64::from(batch.last_sequence),
                 batch.last_offset,
@@ -260,8 +311,9 @@ impl Producer {
                 batch.timestamp,
             ]);
         }
-        row.push(i64::from(self.doubts));
-        for (epoch, last) in self.doubted {
+        let doubted = self.doubted();
+        row.push(doubted.len() as i64);
+        for (epoch, last) in doubted.iter().copied().chain(std::iter::repeat((0, 0))).take(2) {
             row.extend([i64::from(epoch), i64::from(last)]);
         }
     }
@@ -270,17 +322,18 @@ impl Producer {
     pub(super) fn of_row(row: &[i64]) -> Option<Self> {
         let mut found = Producer::new(row[0]);
         found.epoch = row[1].try_into().ok()?;
-        found.coordinator_epoch = row[2];
+        found.coordinator_epoch = row[2].try_into().ok()?;
         found.timestamp = row[3];
         found.first_offset = row[4];
         found.first_timestamp = row[5];
         found.open_batches = row[6];
         found.last_append = row[7];
         found.data_known_from = row[8];
-        (found.has_after, found.written_after) = (row[9] != 0, row[10]);
-        (found.has_by, found.written_by) = (row[11] != 0, row[12]);
+        (found.written_after, found.written_by) = (row[10], row[12]);
         found.marked_at = row[13];
-        found.rewritten = row[14] != 0;
+        for (flag, at) in [(HAS_AFTER, 9), (HAS_BY, 11), (REWRITTEN, 14)] {
+            found.set(flag, row[at] != 0);
+        }
         let kept = usize::try_from(row[15]).ok().filter(|&kept| kept <= RETAINED)?;
         for batch in row[16..].chunks_exact(4).take(kept) {
             found.keep(Retained {
@@ -292,10 +345,11 @@ impl Producer {
         }
         let doubts = &row[16 + 4 * RETAINED..];
         let count = usize::try_from(doubts[0]).ok().filter(|&count| count <= 2)?;
-        for one in doubts[1..].chunks_exact(2).take(count) {
-            found.doubted[usize::from(found.doubts)] = (one[0].try_into().ok()?, one[1].try_into().ok()?);
-            found.doubts += 1;
+        let mut doubted = [(0, 0); 2];
+        for (one, pair) in doubted.iter_mut().zip(doubts[1..].chunks_exact(2)).take(count) {
+            *one = (pair[0].try_into().ok()?, pair[1].try_into().ok()?);
         }
+        found.doubt(&doubted[..count]);
         Some(found)
     }
 }

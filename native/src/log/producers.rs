@@ -1,62 +1,15 @@
 //! The producers of a partition: found by their ids, and those with an open transaction in the order in which these began.
 
-use std::collections::hash_map::RandomState;
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher};
-
 use super::batches::Batch;
-use super::producer::{Producer, NONE};
-
-/// Producer ids come from strangers: which of them collide is not to be foreseen.
-#[derive(Clone)]
-struct Keyed(u64, u64);
-
-impl Default for Keyed {
-    fn default() -> Self {
-        let random = RandomState::new();
-        Keyed(random.hash_one(1), random.hash_one(2) | 1)
-    }
-}
-
-struct Folded(u64, u64, u64);
-
-impl BuildHasher for Keyed {
-    type Hasher = Folded;
-
-    fn build_hasher(&self) -> Folded {
-        Folded(self.0, self.1, 0)
-    }
-}
-
-impl Hasher for Folded {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_i64(&mut self, value: i64) {
-        self.write_u64(value as u64);
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        let whole = u128::from(value ^ self.0 ^ self.2) * u128::from(self.1);
-        let folded = (whole as u64) ^ ((whole >> 64) as u64);
-        let whole = u128::from(folded ^ self.1) * 0x9E37_79B9_7F4A_7C15;
-        self.2 = (whole as u64) ^ ((whole >> 64) as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.2
-    }
-}
+use super::places::Places;
+use super::producer::{Producer, HAS_BY, NONE, UNSTAMPED};
 
 /// Producers in one block of memory: a table of all in one would be copied whenever it grows.
 const BLOCK_BITS: u32 = 10;
 
 /// All producers, by the order in which they came.
 pub struct Producers {
-    places: HashMap<i64, u32, Keyed>,
+    places: Places,
     blocks: Vec<Vec<Producer>>,
     /// The first and the last producer with an open transaction, in the order in which these began.
     first_open: u32,
@@ -79,7 +32,7 @@ pub struct Ending {
 impl Producers {
     pub fn new() -> Self {
         Producers {
-            places: HashMap::default(),
+            places: Places::new(),
             blocks: Vec::new(),
             first_open: NONE,
             last_open: NONE,
@@ -92,7 +45,41 @@ impl Producers {
     }
 
     pub fn place(&self, producer_id: i64) -> u32 {
-        self.places.get(&producer_id).copied().unwrap_or(NONE)
+        self.place_of(self.places.hash(producer_id), producer_id)
+    }
+
+    #[inline]
+    fn place_of(&self, hash: u64, producer_id: i64) -> u32 {
+        self.places.find(hash, |place| self.at(place).producer_id == producer_id)
+    }
+
+    /// Places that producers may have, which are read from memory side by side. `NONE`: it has none, or not yet.
+    pub fn ahead<const N: usize>(&self, producer_ids: &[i64]) -> [u32; N] {
+        let (mut hashes, mut places) = ([0; N], [NONE; N]);
+        let mut touched = 0;
+        for (hash, &producer_id) in hashes.iter_mut().zip(producer_ids) {
+            *hash = self.places.hash(producer_id);
+            touched ^= self.places.touch(*hash);
+        }
+        std::hint::black_box(touched);
+        for ((place, hash), _) in places.iter_mut().zip(hashes).zip(producer_ids) {
+            *place = self.places.find(hash, |_| true);
+        }
+        let touched = places.iter().filter(|&&place| place != NONE).fold(0, |touched, &place| {
+            let producer = self.at(place);
+            touched ^ producer.touch()
+        });
+        std::hint::black_box(touched);
+        places
+    }
+
+    /// The place of a producer, which `ahead` gave as `expected`.
+    #[inline]
+    pub fn known(&self, expected: u32, producer_id: i64) -> u32 {
+        if expected != NONE && self.at(expected).producer_id == producer_id {
+            return expected;
+        }
+        self.place(producer_id)
     }
 
     pub fn at(&self, place: u32) -> &Producer {
@@ -110,8 +97,7 @@ impl Producers {
     }
 
     fn push(&mut self, producer: Producer) -> u32 {
-        let place = self.places.len() as u32;
-        self.places.insert(producer.producer_id, place);
+        let place = self.places.push(self.places.hash(producer.producer_id));
         if self.blocks.last().is_none_or(|block| block.len() == 1 << BLOCK_BITS) {
             self.blocks.push(Vec::with_capacity(1 << BLOCK_BITS));
         }
@@ -130,7 +116,9 @@ impl Producers {
         } else {
             self.unlink(known);
             let old = self.at(known);
-            (producer.unstamped, producer.before, producer.after) = (old.unstamped, old.before, old.after);
+            let (before, after) = (old.before, old.after);
+            (producer.before, producer.after) = (before, after);
+            producer.set(UNSTAMPED, old.has(UNSTAMPED));
             *self.at_mut(known) = producer;
             known
         };
@@ -203,8 +191,8 @@ impl Producers {
 
     fn await_stamp(&mut self, place: u32) {
         let producer = self.at_mut(place);
-        if !producer.unstamped {
-            producer.unstamped = true;
+        if !producer.has(UNSTAMPED) {
+            producer.set(UNSTAMPED, true);
             self.unstamped.push(place);
         }
     }
@@ -214,7 +202,9 @@ impl Producers {
         let mut waiting = std::mem::take(&mut self.unstamped);
         for &place in &waiting {
             let producer = self.at_mut(place);
-            (producer.unstamped, producer.has_by, producer.written_by) = (false, true, stamp);
+            producer.set(UNSTAMPED, false);
+            producer.set(HAS_BY, true);
+            producer.written_by = stamp;
         }
         waiting.clear();
         self.unstamped = waiting;
@@ -225,7 +215,7 @@ impl Producers {
     pub fn add(&mut self, place: u32, batch: &Batch, marker_time: Option<i64>) -> Option<Ending> {
         let place = if place == NONE { self.push(Producer::new(batch.producer_id)) } else { place };
         if batch.is_data() && batch.transactional {
-            self.at_mut(place).has_by = false;
+            self.at_mut(place).set(HAS_BY, false);
             self.await_stamp(place);
         }
         if let Some(stamp) = batch.stamp() {

@@ -6,7 +6,7 @@ use super::producers::{Ending, Producers};
 use super::rules::{judge, Step, COUNTED, RULES};
 
 /// Batches whose producers are looked up before the first of them is taken: the memory answers side by side.
-const AHEAD: usize = 32;
+const AHEAD: usize = 64;
 /// `producer_append.NO_EPOCH`.
 const NO_EPOCH: i32 = i32::MIN;
 
@@ -46,21 +46,13 @@ impl Replay {
         let mut found = Found { next: start, ..Found::default() };
         while found.next < count {
             let end = count.min(found.next + AHEAD);
-            let mut places = [NONE; AHEAD];
-            for (place, producer_id) in places.iter_mut().zip(&batches.producer_id[found.next..end]) {
-                *place = self.producers.place(*producer_id);
-            }
-            let mut touched = 0;
-            for &place in places.iter().filter(|&&place| place != NONE) {
-                touched ^= self.producers.at(place).touch();
-            }
-            std::hint::black_box(touched);
-            for place in &places[..end - found.next] {
+            let places: [u32; AHEAD] = self.producers.ahead(&batches.producer_id[found.next..end]);
+            for &expected in &places[..end - found.next] {
                 if found.asked.len() >= most * ASKED_COLUMNS {
                     return found;
                 }
                 let batch = batches.at(found.next);
-                let place = if *place == NONE { self.producers.place(batch.producer_id) } else { *place };
+                let place = self.producers.known(expected, batch.producer_id);
                 let is_asked = asked.is_some_and(|asked| asked[found.next]);
                 self.take(&mut found, place, &batch, is_asked);
                 found.next += 1;

@@ -123,7 +123,7 @@ fn coordinator_epoch_monotonic(step: &Step) -> Outcome {
     }
     match epoch {
         Some(epoch) if producer.coordinator_epoch >= 0 => {
-            if epoch < producer.coordinator_epoch {
+            if epoch < i64::from(producer.coordinator_epoch) {
                 Outcome::Broken
             } else {
                 Outcome::Held
