@@ -4,8 +4,9 @@ segment can be read while it is written."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,19 @@ def ranges(file: LocatedFile, size: int) -> list[tuple[int, int | None]]:
     return [*pairwise(points), (points[-1], None)]
 
 
+class BatchTaker(Protocol):
+    """Takes batches before they become columns.
+
+    Attributes:
+        following: the offset after the last batch, below which the next does not begin; None where that is not known.
+    """
+
+    following: int | None
+
+    def take(self, data: memoryview, max_batch_bytes: int) -> int:
+        """Take batches at the beginning of `data`, whose checksums it compares. Returns their bytes."""
+
+
 def batches_of(
     file: LocatedFile,
     start: int = 0,
@@ -43,6 +57,7 @@ def batches_of(
     check_crc: bool = True,
     window: int = columns.WINDOW,
     size: int = 0,
+    taker: BatchTaker | None = None,
 ) -> Iterator[Batches | Batch | Damage]:
     """The batches that begin in a part of a segment, many at a time, and the damage: `records.columns.batches` and the
     check of `LocatedFile.batches`. Offsets that go back are damage too, detected from the part before.
@@ -52,17 +67,22 @@ def batches_of(
             last item is damage.
         check_crc: compare every checksum. `window`: bytes that are read at a time.
         size: the bytes that the file had before. It is read as if it had been opened then.
+        taker: takes batches, which are then not given.
 
     Raises:
         OSError: the file cannot be read.
     """
     following = file.least_offset if not start else None
     least = start if end is None else end
+    take = None
+    if taker is not None:
+        taker.following = following
+        take = partial(_take, taker, end)
     with file.source() as source:
         source.size = max(source.size, size)
         # One byte more: damage ends at the part's end, where a batch is, and that one's offset is looked at.
         stop = None if end is None else end + 1
-        for item in columns.batches(source, start=start, end=stop, check_crc=check_crc, window=window):
+        for item in columns.batches(source, start=start, end=stop, check_crc=check_crc, window=window, take=take):
             if isinstance(item, Damage):
                 if end is None or item.position < end:
                     yield item
@@ -71,8 +91,11 @@ def batches_of(
                 base, last, at = (np.array([value]) for value in (item.base_offset, item.last_offset, item.position))
             else:
                 base, last, at = item.base_offset, item.last_offset, item.position
+            following = following if taker is None else taker.following
             before = np.concatenate(([base[0] if following is None else following], last[:-1] + 1))
             following = int(last[-1]) + 1
+            if taker is not None:
+                taker.following = following
             first = 0
             for index in np.flatnonzero(base < before).tolist():
                 yield from _between(item, at, first, index, end)
@@ -82,6 +105,11 @@ def batches_of(
             yield from _between(item, at, first, len(at), end)
         if source.size < least:
             yield Damage.of_shortened(source.size, source.size, least)
+
+
+def _take(taker: BatchTaker, end: int | None, data: memoryview, position: int, max_batch_bytes: int) -> int:
+    """Lets take the batches before `end`."""
+    return taker.take(data if end is None else data[: max(0, end - position)], max_batch_bytes)
 
 
 def _between(

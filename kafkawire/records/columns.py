@@ -13,7 +13,7 @@ objects that `records.read` gives (`object_columns`): the same values, 8 to 60 t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -236,20 +236,28 @@ def batches(
     check_crc: bool = True,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     window: int = WINDOW,
+    take: Callable[[memoryview, int, int], int] | None = None,
 ) -> Iterator[Batches | Batch | Damage]:
     """The batches in `data` in order of position, as many at a time as lie whole in a window.
 
     Args:
         data, start, end, check_crc, max_batch_bytes: see `records.read`.
         window: bytes.
+        take: called with bytes that begin with a batch, their position and `max_batch_bytes`; returns how many of them
+            are of batches that are not to be given.
     """
     source = source_of(data)
     walk = BatchWalk(source, check_crc, max_batch_bytes, start)
     stop = source.size if end is None else min(end, source.size)
     position: int | None = start
     while position is not None and position < stop:
-        found = _scan(source.at(position, min(window, source.size - position)), position, walk, stop)
+        ahead = source.at(position, min(window, source.size - position))
+        taken = 0 if take is None else take(ahead, position, max_batch_bytes)
+        position += taken
+        found = _scan(ahead[taken:], position, walk, stop)
         if not len(found):
+            if taken:
+                continue  # the next batch may lie whole in the next window
             item = walk.batch_at(position)
             if not isinstance(item, Batch):
                 damage = walk.damage(position, item, stop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,6 +122,23 @@ def read_by_engine(data: bytes, history: EngineIdHistory) -> EngineIdHistory:
     return history
 
 
+def walked_by_engine(data: bytes, history: EngineIdHistory) -> EngineIdHistory:
+    """Batches as they lie in the log, without columns of their headers; the others as usual."""
+    following: int | None = None
+
+    def take(ahead: memoryview, position: int, most: int) -> int:
+        nonlocal following
+        found = history.walk(np.frombuffer(ahead, np.uint8), following, most)
+        following = int(found.ends[-1]) if found.batches else following
+        return found.size
+
+    for found in columns.batches(data, take=take):
+        assert isinstance(found, Batches | Batch)
+        history.read(found)
+        following = int(np.atleast_1d(found.last_offset)[-1]) + 1
+    return history
+
+
 def facts_in(data: bytes, *, engine: bool) -> Iterator[CoordinatorFact]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(id_columns, "ENGINE", engine)
@@ -153,6 +171,7 @@ def test_the_engine_finds_what_the_reference_finds(data: bytes, sizes: list[int]
     expected = comparable_ids(plain.facts())
     assert comparable_ids(engine.facts()) == expected
     assert comparable_ids(read_by_engine(data, EngineIdHistory(PLACE, expiration_ms)).facts()) == expected
+    assert comparable_ids(walked_by_engine(data, EngineIdHistory(PLACE, expiration_ms)).facts()) == expected
     again = PlainIdHistory(PLACE, expiration_ms)
     for fact in facts_in(data, engine=True):
         again.take(fact)
@@ -196,7 +215,8 @@ def test_many_steps_that_the_reference_judges_are_all_judged() -> None:
     engine = EngineIdHistory(PLACE)
     for fact in facts_in(data, engine=True):
         engine.take(fact)
-    for history in (engine, read_by_engine(data, EngineIdHistory(PLACE))):
+    by_engine = (engine, read_by_engine(data, EngineIdHistory(PLACE)), walked_by_engine(data, EngineIdHistory(PLACE)))
+    for history in by_engine:
         counts = [(one.held, one.violated, one.not_checkable) for one in history.facts().answers]
         assert all(sum(count) == 10_000 for count in counts)
 
@@ -209,11 +229,13 @@ def test_of_a_batch_that_is_refused_no_id_is_kept() -> None:
     odd = records.Record(keys[0], b"\0\1 no value")
     data = records.build([right[0]]) + records.build([right[1], odd], base_offset=1)
     data += records.build([right[2], right[1]], base_offset=3)
-    plain, engine = PlainIdHistory(PLACE), read_by_engine(data, EngineIdHistory(PLACE))
+    plain = PlainIdHistory(PLACE)
     for fact in facts_in(data, engine=False):
         plain.take(fact)
-    assert comparable_ids(engine.facts()) == comparable_ids(plain.facts())
-    assert engine.facts().unreadable is not None
+    for by_engine in (read_by_engine, walked_by_engine):
+        engine = by_engine(data, EngineIdHistory(PLACE))
+        assert comparable_ids(engine.facts()) == comparable_ids(plain.facts())
+        assert engine.facts().unreadable is not None
 
 
 def test_columns_that_are_none_are_refused() -> None:

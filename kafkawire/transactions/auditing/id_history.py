@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.records import Batch
-from kafkawire.records.array_types import Bools, Int64
+from kafkawire.records.array_types import Bools, Bytes, Int64
 from kafkawire.records.columns import Batches
 from kafkawire.transactions.checks.coordinator_records import IdChecks
 from kafkawire.transactions.cluster.clock_offsets import DecisionTimes
@@ -39,6 +39,7 @@ from kafkawire.transactions.coordinator.id_columns import (
 )
 from kafkawire.transactions.coordinator.packed_decisions import DECIDED, Decided
 from kafkawire.transactions.facts import DecisionTime, Owner, Place, ProducerIdUse, Registration
+from kafkawire.transactions.parts.coordinator_walk import NOTHING, Walked
 from kafkawire.wire.backend import native
 
 #: Whether the native engine takes the records.
@@ -55,6 +56,9 @@ class IdHistory(Protocol):
 
     def read(self, found: Batches | Batch) -> None:
         """Take the records of the next batches: `coordinator_facts`, and `take` for each."""
+
+    def walk(self, data: Bytes, following: int | None, max_batch_bytes: int) -> Walked:
+        """Take batches: see `RecordWalk`."""
 
     def decided(self, *, last: bool = False) -> Decided:
         """Take out the decisions that no later record changes: see `Decisions.drain`."""
@@ -102,6 +106,10 @@ class PlainIdHistory:
         """Take the records of the next batches."""
         for fact in coordinator_facts(found):
             self.take(fact)
+
+    def walk(self, data: Bytes, following: int | None, max_batch_bytes: int) -> Walked:
+        """Take no batch: all are read with columns of their headers."""
+        return NOTHING
 
     def add(self, found: Registration | UnreadableRecord) -> None:
         """Take the next record, whose offset was reached."""
@@ -195,6 +203,12 @@ class EngineIdHistory:
                 for record in coordinator_records(found.batch(at)):
                     self.take(record)
                 at += 1
+
+    def walk(self, data: Bytes, following: int | None, max_batch_bytes: int) -> Walked:
+        """Take the batches at the beginning of bytes: see `RecordWalk`."""
+        *found, asked, counts = self._replay.walk(data, following, max_batch_bytes)
+        self._judge(asked, counts)
+        return Walked(*found)
 
     def _run(self, columns: IdColumns) -> None:
         at, rows = 0, columns.rows.view(np.uint8)

@@ -17,6 +17,7 @@ from kafkawire import logdir, rows
 from kafkawire.logdir.located_file import known_size
 from kafkawire.logdir.offset_scan import BEFORE
 from kafkawire.messages.producer_snapshot import ProducerEntry
+from kafkawire.records.array_types import Bytes
 from kafkawire.records.control import ABORT_CODE, COMMIT_CODE
 from kafkawire.records.offset_gap import OffsetGap
 from kafkawire.transactions.answers import Answer, Placed
@@ -45,6 +46,7 @@ from kafkawire.transactions.log.endings import Endings
 from kafkawire.transactions.log.ordered_replay import OrderedReplay, ordered_replay
 from kafkawire.transactions.log.range_digests import DIGEST, Digests, joined
 from kafkawire.transactions.log.replay import PRODUCER_ID_EXPIRATION_MS, Replay
+from kafkawire.transactions.parts.coordinator_walk import Walked
 from kafkawire.transactions.parts.lost_tail import lost_tail
 from kafkawire.transactions.parts.part_columns import PartColumns
 from kafkawire.transactions.parts.part_scan import PART_BYTES, PartTask, count_parts
@@ -219,13 +221,21 @@ class ReplicaMerge:
         self, start: int = 0, end: int | None = None, size: int = 0, seen: Callable[[int], None] | None = None
     ) -> None:
         file, state = self._replica.partition.segments[len(self._segments)], self._begun()
-        for fact in read_part(file, state, start=start, end=end, size=size, seen=seen):
+        records = self if file.topic == TRANSACTION_STATE else None
+        for fact in read_part(file, state, start=start, end=end, size=size, seen=seen, records=records):
             if isinstance(fact, Appends):
                 self._append(fact)
             elif isinstance(fact, PartScan):
                 state.take(fact)
             else:
                 self._id_history().read(fact)
+
+    def walk(self, data: Bytes, following: int | None, max_batch_bytes: int) -> Walked:
+        """Take the batches of `__transaction_state` at the beginning of bytes: see `RecordWalk`."""
+        history = self._ids or id_history(self._place, self._replica.id_expiration_ms)
+        found = history.walk(data, following, max_batch_bytes)
+        self._ids = history if found.batches else self._ids
+        return found
 
     def _append(self, appends: Appends) -> None:
         """Take the next batches. A marker at or above the high watermark may still be undone."""

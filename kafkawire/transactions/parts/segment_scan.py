@@ -30,6 +30,7 @@ from kafkawire.transactions.facts import (
 from kafkawire.transactions.log.appends import NO_COORDINATOR, Appends
 from kafkawire.transactions.log.producer_append import append_of
 from kafkawire.transactions.log.range_digests import DIGEST, Digests, PackedDigests, digests_of, joined
+from kafkawire.transactions.parts.coordinator_walk import CoordinatorWalk, RecordWalk, Walked
 
 
 class PartScan(LogOffsets, frozen=True, kw_only=True):
@@ -77,6 +78,7 @@ def read_part(
     end: int | None = None,
     size: int = 0,
     seen: Callable[[int], None] | None = None,
+    records: RecordWalk | None = None,
 ) -> Iterator[Appends | Batches | Batch | PartScan]:
     """The content of a part of a segment: the producers' batches, and those of `__transaction_state` as they are, for
     their records; last its `PartScan`.
@@ -85,12 +87,14 @@ def read_part(
         state: of the segment before the part; None where it is not known.
         size: see `batches_of`.
         seen: called with the bytes of batches, many at a time.
+        records: takes batches of `__transaction_state`, which are then not given.
     """
     scan = BatchScan(file.topic or "", state)
+    taker = None if records is None else CoordinatorWalk(scan, records, seen)
     damage: list[rows.DamageRow] = []
     shortened, zeros_at = False, None
     try:
-        for item in batches_of(file, start, end, size=size):
+        for item in batches_of(file, start, end, size=size, taker=taker):
             if isinstance(item, Damage):
                 shortened = shortened or item.shortened
                 if item.harmless:
@@ -214,6 +218,17 @@ class BatchScan:
         self._count(batch)
         self._digests.append(digests_of(base, ends - 1, np.array([batch.crc])))
         self._offsets.add(base, ends)
+
+    def add_walked(self, found: Walked) -> None:
+        """Count batches of a topic that brokers write, which have no producer."""
+        self._batches += found.batches
+        self._bytes += found.size
+        self._leader_epoch = max(self._leader_epoch, found.leader_epoch)
+        self._broker_time = max(self._broker_time or 0, found.newest)
+        newest = found.leader_epoch, max(0, found.leader_time)
+        self._leader_time = newest if self._leader_time is None else max(self._leader_time, newest)
+        self._digests.append(found.digests.view(DIGEST))
+        self._offsets.add(found.bases, found.ends)
 
     def _count(self, found: Batches | Batch) -> None:
         self._batches += 1 if isinstance(found, Batch) else len(found)

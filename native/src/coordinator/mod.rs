@@ -9,6 +9,7 @@ mod records;
 mod replay;
 mod row;
 mod rules;
+mod walk;
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -30,6 +31,7 @@ type Numbers<'py> = Bound<'py, PyArray1<i64>>;
 type Strings<'py> = Vec<Bound<'py, PyBytes>>;
 type Columns<'py> = (Bytes<'py>, Strings<'py>, Strings<'py>, usize);
 type Steps<'py> = (usize, Numbers<'py>, (u64, u64, u64));
+type Walked<'py> = (usize, u64, i32, i64, i64, Numbers<'py>, Numbers<'py>, Bytes<'py>, Numbers<'py>, (u64, u64, u64));
 type ReadSteps<'py> = (usize, bool, Numbers<'py>, (u64, u64, u64));
 
 /// The records of the batches at `positions[first..]`, up to the first batch of which one is refused: packed rows
@@ -128,6 +130,34 @@ impl CoordinatorReplay {
         Ok((
             first + found.taken,
             found.refused,
+            PyArray1::from_vec(py, found.asked),
+            (found.held, found.without_previous, found.after_gap),
+        ))
+    }
+
+    /// Takes the batches at the beginning of `data` that have no producer. Stops where `run` does, and at a batch that
+    /// is damaged, begins below `following`, or whose records are refused. Returns their bytes and number; their highest
+    /// leader epoch, its newest timestamp, and the newest of all; first offsets of batches that follow one another, and
+    /// the offset after the last of these; digests (`range_digests.DIGEST`); and of `run` the other two.
+    fn walk<'py>(
+        &mut self,
+        py: Python<'py>,
+        data: PyReadonlyArray1<'py, u8>,
+        following: Option<i64>,
+        max_batch_bytes: usize,
+    ) -> PyResult<Walked<'py>> {
+        let data = data.as_slice()?;
+        let replay = &mut self.0;
+        let (walk, found) = py.detach(|| replay.walk(data, following, max_batch_bytes, MOST_ASKED));
+        Ok((
+            walk.size,
+            walk.batches,
+            walk.leader_epoch,
+            walk.of_leader,
+            walk.newest,
+            PyArray1::from_vec(py, walk.bases),
+            PyArray1::from_vec(py, walk.ends),
+            PyArray1::from_vec(py, walk.digests.into_rows()),
             PyArray1::from_vec(py, found.asked),
             (found.held, found.without_previous, found.after_gap),
         ))

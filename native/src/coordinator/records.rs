@@ -59,40 +59,40 @@ impl Named {
         max_batch_bytes: usize,
         rows: &mut Vec<Row>,
     ) -> Taken<()> {
+        let at = usize::try_from(at).ok().filter(|&at| at <= data.len()).ok_or(Refused)?;
+        let header = batch_at(data, at, false, usize::MAX).ok_or(Refused)?;
+        self.read_records(&data[at..at + header.size()], &header, decompressor, max_batch_bytes, rows)
+    }
+
+    /// The same, of a batch whose header was read.
+    #[inline]
+    pub fn read_records(
+        &mut self,
+        batch: &[u8],
+        header: &Header,
+        decompressor: &mut Decompressor,
+        max_batch_bytes: usize,
+        rows: &mut Vec<Row>,
+    ) -> Taken<()> {
         rows.clear();
+        if header.control() {
+            return Ok(());
+        }
         let (names, lists) = (self.names.len(), self.lists.len());
-        let found = self.push_records(data, at, decompressor, max_batch_bytes, rows);
+        let records = payload(batch, header, decompressor, max_batch_bytes)?;
+        let found = for_each(records, header.count, |record| {
+            // In its place: a row that is moved right after its fields were set waits for all of them.
+            rows.push(self.without_value(records, header, record)?);
+            match (rows.last_mut(), record.value.of(records)) {
+                (Some(row), Some(value)) => self.set_value(row, value),
+                _ => Ok(()),
+            }
+        });
         if found.is_err() {
             self.names.truncate(names);
             self.lists.truncate(lists);
         }
         found
-    }
-
-    #[inline]
-    fn push_records(
-        &mut self,
-        data: &[u8],
-        at: i64,
-        decompressor: &mut Decompressor,
-        max_batch_bytes: usize,
-        rows: &mut Vec<Row>,
-    ) -> Taken<()> {
-        let at = usize::try_from(at).ok().filter(|&at| at <= data.len()).ok_or(Refused)?;
-        let header = batch_at(data, at, false, usize::MAX).ok_or(Refused)?;
-        if header.control() {
-            return Ok(());
-        }
-        let whole = &data[at..at + header.size()];
-        let records = payload(whole, &header, decompressor, max_batch_bytes)?;
-        for_each(records, header.count, |record| {
-            // In its place: a row that is moved right after its fields were set waits for all of them.
-            rows.push(self.without_value(records, &header, record)?);
-            match (rows.last_mut(), record.value.of(records)) {
-                (Some(row), Some(value)) => self.set_value(row, value),
-                _ => Ok(()),
-            }
-        })
     }
 
     #[inline(always)]

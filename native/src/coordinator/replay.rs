@@ -114,7 +114,7 @@ impl IdReplay {
                 break;
             }
             let read = self.named.read_batch(data, at, &mut decompressor, max_batch_bytes, &mut rows);
-            if read.and_then(|()| self.compared.learn(&self.named.lists)).is_err() {
+            if read.and_then(|()| self.learn()).is_err() {
                 found.refused = true;
                 break;
             }
@@ -126,8 +126,14 @@ impl IdReplay {
         found
     }
 
+    /// Of lists of partitions that are new, takes what is in them.
     #[inline]
-    fn take(&mut self, row: &Row, found: &mut Found) {
+    pub(super) fn learn(&mut self) -> Read<()> {
+        self.compared.learn(&self.named.lists)
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, row: &Row, found: &mut Found) {
         self.reach(row.offset);
         let at = row.id as usize;
         let known = at < self.ids.len();
@@ -194,7 +200,11 @@ struct Compared {
 }
 
 impl Compared {
+    #[inline]
     fn learn(&mut self, lists: &Interner) -> Read<()> {
+        if lists.len() == self.sets.len() {
+            return Ok(());
+        }
         for list in lists.values_from(self.sets.len()) {
             let mut set = HashSet::new();
             for (topic, numbers) in topics_of(list)? {

@@ -14,14 +14,20 @@ struct Digest {
     digest: u64,
 }
 
-/// The digests of batches, from first and last offsets and checksums, as packed rows in the order of the ranges.
-pub fn digests(base: &[i64], last: &[i64], crc: &[u64]) -> Vec<u8> {
-    let mut found: Vec<Digest> = Vec::new();
-    let mut ascending = true;
-    for ((&base, &last), &crc) in base.iter().zip(last).zip(crc) {
+/// The digests of the batches so far.
+#[derive(Default)]
+pub struct Digests {
+    found: Vec<Digest>,
+    /// Their ranges do not ascend.
+    mixed_up: bool,
+}
+
+impl Digests {
+    #[inline]
+    pub fn add(&mut self, base: i64, last: i64, crc: u64) {
         let number = base >> RANGE_BITS;
         let mixed = mixed(base, last, crc);
-        match found.last_mut() {
+        match self.found.last_mut() {
             Some(range) if range.number == number => {
                 range.first = range.first.min(base);
                 range.last = range.last.max(last);
@@ -29,26 +35,40 @@ pub fn digests(base: &[i64], last: &[i64], crc: &[u64]) -> Vec<u8> {
                 range.digest = range.digest.wrapping_add(mixed);
             }
             range => {
-                ascending &= range.is_none_or(|range| range.number < number);
-                found.push(Digest { number, first: base, last, batches: 1, digest: mixed });
+                self.mixed_up |= range.is_some_and(|range| range.number >= number);
+                self.found.push(Digest { number, first: base, last, batches: 1, digest: mixed });
             }
         }
     }
-    if !ascending {
-        found.sort_by_key(|range| range.number);
-        found.dedup_by(|next, kept| {
-            let same = next.number == kept.number;
-            if same {
-                kept.first = kept.first.min(next.first);
-                kept.last = kept.last.max(next.last);
-                kept.batches += next.batches;
-                kept.digest = kept.digest.wrapping_add(next.digest);
-            }
-            same
-        });
+
+    /// As packed rows, in the order of the ranges.
+    pub fn into_rows(self) -> Vec<u8> {
+        let mut found = self.found;
+        if self.mixed_up {
+            found.sort_by_key(|range| range.number);
+            found.dedup_by(|next, kept| {
+                let same = next.number == kept.number;
+                if same {
+                    kept.first = kept.first.min(next.first);
+                    kept.last = kept.last.max(next.last);
+                    kept.batches += next.batches;
+                    kept.digest = kept.digest.wrapping_add(next.digest);
+                }
+                same
+            });
+        }
+        let numbers = |range: Digest| [range.number, range.first, range.last, range.batches, range.digest as i64];
+        found.into_iter().flat_map(numbers).flat_map(i64::to_le_bytes).collect()
     }
-    let numbers = |range: Digest| [range.number, range.first, range.last, range.batches, range.digest as i64];
-    found.into_iter().flat_map(numbers).flat_map(i64::to_le_bytes).collect()
+}
+
+/// The digests of batches, from first and last offsets and checksums, as packed rows in the order of the ranges.
+pub fn digests(base: &[i64], last: &[i64], crc: &[u64]) -> Vec<u8> {
+    let mut found = Digests::default();
+    for ((&base, &last), &crc) in base.iter().zip(last).zip(crc) {
+        found.add(base, last, crc);
+    }
+    found.into_rows()
 }
 
 #[inline]
