@@ -5,6 +5,7 @@ Tests compare them with the classes of Kafka 4.4.0. `coordinator_machine` applie
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 
 from kafkawire.messages import TransactionLogValue
@@ -137,8 +138,8 @@ def partition_of_id(transactional_id: str, count: int) -> int:
     UTF-16 units, and `Utils.abs`, for which the smallest int is 0 (Kafka's `TransactionStateManager.partitionFor`)."""
     data = transactional_id.encode("utf-16-be", "surrogatepass")
     code = 0
-    for place in range(0, len(data), 2):
-        code = (31 * code + int.from_bytes(data[place : place + 2])) & 0xFFFFFFFF
+    for unit in struct.unpack(f">{len(data) // 2}H", data):
+        code = (31 * code + unit) & 0xFFFFFFFF
     signed = code - (1 << 32) if code >> 31 else code
     return (0 if signed == -(1 << 31) else abs(signed)) % count
 
