@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -91,6 +92,17 @@ def test_batches_are_shuffled_of_ranges_that_differ(spark: SparkSession, answere
     bytes_of_changed, of_a = shuffled(spark, first, changed)
     assert of_a == {"same": 3072, "changed": 1024}
     assert bytes_of_equal + 2 * 1024 < bytes_of_changed < 100 * 1024
+
+
+def test_stages_that_spark_forgets_meanwhile_are_no_bytes_less(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tools.bench import compare_shuffle
+
+    listed = iter([{(1, 0): 500, (2, 0): 10}, {(2, 0): 10, (3, 0): 7, (4, 0): 5}])
+    answer = [SimpleNamespace(of_a={"same": 1})], None, None
+    monkeypatch.setattr(compare_shuffle, "_written", lambda session: next(listed))
+    monkeypatch.setattr(compare_shuffle, "compare", lambda *paths, **options: answer)
+    session: Any = None
+    assert compare_shuffle.shuffled(session, tmp_path, tmp_path) == (12, {"same": 1})
 
 
 @pytest.mark.parametrize(

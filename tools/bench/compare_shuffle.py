@@ -43,14 +43,16 @@ def shuffled(session: SparkSession, a: Path, b: Path) -> tuple[int, dict[str, in
     """Bytes that were written to shuffles, and what the batches of A are in B."""
     before = _written(session)
     (row, *_), _, _ = compare(str(a), str(b), spark=session, most=10)
-    return _written(session) - before, row.of_a  # type: ignore[attr-defined]
+    return sum(size for stage, size in _written(session).items() if stage not in before), row.of_a  # type: ignore[attr-defined]
 
 
-def _written(session: SparkSession) -> int:
+def _written(session: SparkSession) -> dict[tuple[int, int], int]:
+    """By stage and attempt: of the last thousand stages alone, older ones are forgotten (spark.ui.retainedStages)."""
     store = session.sparkContext._jsc.sc().statusStore()
     defaults = [getattr(store, f"stageList$default${number}")() for number in (2, 3, 4, 5)]
     stages = store.stageList(None, *defaults)
-    return sum(int(stages.apply(at).shuffleWriteBytes()) for at in range(stages.size()))
+    listed = map(stages.apply, range(stages.size()))
+    return {(one.stageId(), one.attemptId()): int(one.shuffleWriteBytes()) for one in listed}
 
 
 if __name__ == "__main__":
