@@ -43,8 +43,7 @@ MOST_BYTES = 100 << 20
 _CHUNK = 1 << 20
 
 MaxMessageSizeOption = Annotated[
-    int,
-    typer.Option("--max-message-size", min=1, metavar="N", help="Most bytes of FILE or standard input."),
+    int, typer.Option("--max-message-size", min=1, metavar="N", help="Most bytes of FILE or standard input.")
 ]
 
 JobsOption = Annotated[

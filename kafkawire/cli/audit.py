@@ -11,20 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkawire import rows
-from kafkawire.cli import output
+from kafkawire.cli import findings, output
+from kafkawire.cli import source_options as source
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.arguments import MINUTE_MS, InputError, JobsOption, check_clock, check_minutes, cores
-from kafkawire.cli.findings import (
-    by_place,
-    chosen_format,
-    end,
-    explain,
-    omitted,
-    print_attention,
-    print_for_tools,
-    print_line,
-    print_missing,
-    print_none_found,
-)
 from kafkawire.cli.option_groups import (
     CLUSTER,
     COPIES,
@@ -41,27 +31,8 @@ from kafkawire.cli.option_groups import (
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.progress import progress, spark_tasks, total_size
-from kafkawire.cli.source_options import (
-    AsOfOption,
-    ClusterOption,
-    PathsArgument,
-    ReportOption,
-    StatePartitionsOption,
-    TierKeysOption,
-    check_source,
-)
 from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, MasterOption, spark_settings
 from kafkawire.cli.table import TableView, Views
-from kafkawire.cli.txn_options import (
-    BLOCKED_AFTER,
-    BlockedAfterOption,
-    ConfigOption,
-    ConfirmOption,
-    MaxTimeoutOption,
-    ShowRecordsOption,
-    TimeoutOption,
-    TopicOption,
-)
 
 if TYPE_CHECKING:
     from kafkawire.offsets import Replica
@@ -152,11 +123,11 @@ def _unexplained(given: Given) -> list[str]:
     Group("What is printed", ("report", "explained", "show_records", "format", "wide", "no_cut")),
 )  # fmt: skip
 def audit(
-    paths: PathsArgument = None,
-    tier_key: TierKeysOption = None,
-    bootstrap_server: ClusterOption = None,
-    command_config: ConfigOption = None,
-    topic: TopicOption = None,
+    paths: source.PathsArgument = None,
+    tier_key: source.TierKeysOption = None,
+    bootstrap_server: source.ClusterOption = None,
+    command_config: txn.ConfigOption = None,
+    topic: txn.TopicOption = None,
     since: Annotated[
         int | None,
         typer.Option(
@@ -169,22 +140,20 @@ def audit(
     ] = None,
     throttle: Annotated[int, typer.Option(min=1, metavar="N", help="Bytes a second of logs at most.")] = 10_000_000,
     parallel: Annotated[
-        int,
-        typer.Option(min=1, max=1000, metavar="N", help="Partitions that are read side by side; on Spark: tasks."),
+        int, typer.Option(min=1, max=1000, metavar="N", help="Partitions that are read side by side; on Spark: tasks.")
     ] = 4,
     resume: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Keep there what was read, and continue from it."),
+        str | None, typer.Option(metavar="FILE", help="Keep there what was read, and continue from it.")
     ] = None,
-    confirm_after: ConfirmOption = 1.0,
-    timeout: TimeoutOption = None,
+    confirm_after: txn.ConfirmOption = 1.0,
+    timeout: txn.TimeoutOption = None,
     engine: EngineOption = Engine.local,
     master: MasterOption = None,
     conf: ConfOption = None,
     jobs: JobsOption = None,
-    as_of: AsOfOption = None,
-    max_transaction_timeout: MaxTimeoutOption = None,
-    txn_partitions: StatePartitionsOption = None,
+    as_of: source.AsOfOption = None,
+    max_transaction_timeout: txn.MaxTimeoutOption = None,
+    txn_partitions: source.StatePartitionsOption = None,
     producer_id_expiration: Annotated[
         int | None,
         typer.Option(
@@ -203,14 +172,12 @@ def audit(
             help="The brokers' transactional.id.expiration.ms, in minutes; likewise, or else 7 days.",
         ),
     ] = None,
-    blocked_after: BlockedAfterOption = BLOCKED_AFTER,
+    blocked_after: txn.BlockedAfterOption = txn.BLOCKED_AFTER,
     save: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help="Write the audit's tables below that folder, a folder each."),
+        str | None, typer.Option(metavar="PATH", help="Write the audit's tables below that folder, a folder each.")
     ] = None,
     save_as_table: Annotated[
-        str | None,
-        typer.Option(metavar="CATALOG.SCHEMA", help="Write them as tables of that schema of a catalog."),
+        str | None, typer.Option(metavar="CATALOG.SCHEMA", help="Write them as tables of that schema of a catalog.")
     ] = None,
     save_format: Annotated[
         str | None,
@@ -222,8 +189,8 @@ def audit(
         SaveMode,
         typer.Option(help="What to do where a table exists; errorifexists is refused before anything is read."),
     ] = SaveMode.errorifexists,
-    report: ReportOption = None,
-    show_records: ShowRecordsOption = 0,
+    report: source.ReportOption = None,
+    show_records: txn.ShowRecordsOption = 0,
     explained: Annotated[
         list[str] | None,
         typer.Option(
@@ -255,7 +222,7 @@ def audit(
     from kafkawire.transactions import Settings
 
     paths = paths or []
-    check_source(paths, bootstrap_server)
+    source.check_source(paths, bootstrap_server)
     spark_conf = spark_settings(conf)
     check_log_output(report, [*paths, *(tier_key or ()), command_config, resume], "--report")
     replicas = _replicas(paths, explained or (), tier_key or ())
@@ -274,18 +241,8 @@ def audit(
 
             topics, load = tuple(topic) if topic else None, (throttle, parallel)
             on_spark = (master, spark_conf) if engine is Engine.spark else None
-            result = audit_cluster(
-                bootstrap_server,
-                command_config,
-                settings,
-                timeout,
-                confirm_after,
-                topics,
-                since,
-                load,
-                resume,
-                on_spark,
-            )
+            cluster = txn.Address(bootstrap_server, command_config, timeout)
+            result = audit_cluster(cluster, settings, confirm_after, topics, since, load, resume, on_spark)
         elif engine is Engine.spark:
             output_tables = (save, save_as_table, save_format, save_mode.value) if save or save_as_table else None
             result = _spark(paths, settings, master, spark_conf, output_tables, tier_key or ())
@@ -296,15 +253,15 @@ def audit(
         if page is not None:
             page.write(_html(result, replicas))
     if report != "-":
-        chosen = chosen_format(format)
+        chosen = findings.chosen_format(format)
         if chosen is Format.table:
-            _print_table(result, wide=wide, no_cut=no_cut)
+            _print_table(result, output.Shown(chosen, None, wide, no_cut))
         else:
-            print_for_tools(result, chosen)
+            findings.print_for_tools(result, chosen)
         if report is not None and chosen is Format.table:
-            print_line("")
-            print_line(f"Report: {report}")
-    end(result)
+            findings.print_line("")
+            findings.print_line(f"Report: {report}")
+    findings.end(result)
 
 
 def _milliseconds(minutes: int | None) -> int | None:
@@ -346,35 +303,31 @@ def _spark(
 # Answers -------------------------------------------------------------------------------------------------------------
 
 
-def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool) -> None:
+def _print_table(audit: rows.Audit, printing: output.Shown) -> None:
     from kafkawire.transactions.checks.check_names import OF_FINDINGS
     from kafkawire.transactions.formatting import when
 
     several = len({finding.cluster_id for finding in audit.findings}) > 1
-    found = by_place(audit.findings)
+    found = findings.by_place(audit.findings)
     if found:
-        lines = (_line(finding, several) for finding in found)
-        output.print_rows(lines, [OpenTransaction], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut)
+        printing.print((_line(finding, several) for finding in found), [OpenTransaction], _VIEWS)
     else:
-        print_none_found(audit, "No transaction is open.", "No open transaction was found")
-    print_line("")
+        findings.print_none_found(audit, "No transaction is open.", "No open transaction was found")
+    findings.print_line("")
     if found:
-        print_attention(audit)
-    print_line(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
+        findings.print_attention(audit)
+    findings.print_line(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
     if audit.findings:
-        print_missing(audit)
+        findings.print_missing(audit)
     _print_answers(audit.answers)
     _print_settings(audit.read.settings)
-    explain(audit.findings, several_clusters=several)
+    findings.explain(audit.findings, several_clusters=several)
     broken = [violation for violation in audit.violations if violation.check not in OF_FINDINGS]
     if broken or audit.damage:
-        print_line("")
-        listed = (*broken, *audit.damage)
-        output.print_rows(
-            listed, [rows.Violation, rows.DamageRow], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut
-        )
-    for sentence in omitted(audit):
-        print_line(sentence)
+        findings.print_line("")
+        printing.print((*broken, *audit.damage), [rows.Violation, rows.DamageRow], _VIEWS)
+    for sentence in findings.omitted(audit):
+        findings.print_line(sentence)
 
 
 def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
@@ -388,12 +341,12 @@ def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
         for answer in answers
         if answer.answer == "violated"
     ]
-    print_line(f"Checked: {len(answers)} rules of transactions. Violated: {', '.join(broken) or 'none'}.")
+    findings.print_line(f"Checked: {len(answers)} rules of transactions. Violated: {', '.join(broken) or 'none'}.")
     mute = [answer for answer in answers if answer.answer == "not_checkable" or _doubts_an_id(answer)]
     if mute:
-        print_line("Not checkable:")
+        findings.print_line("Not checkable:")
     for answer in mute:
-        print_line(f"  - {answer.check}: {'; '.join(answer.lacked)}")
+        findings.print_line(f"  - {answer.check}: {'; '.join(answer.lacked)}")
 
 
 def _doubts_an_id(answer: rows.CheckAnswer) -> bool:
@@ -411,27 +364,20 @@ def _print_settings(settings: tuple[rows.Setting, ...]) -> None:
         by_source.setdefault(setting.source, []).append(f"{setting.name} {setting.value}")
     if by_source:
         by_name = (f"{', '.join(listed)} ({source})" for source, listed in by_source.items())
-        print_line(f"Settings: {'; '.join(by_name)}.")
+        findings.print_line(f"Settings: {'; '.join(by_name)}.")
 
 
 def _line(finding: rows.Finding, several: bool) -> OpenTransaction:
     from kafkawire.transactions.formatting import duration
 
     expired = finding.transactional_id is not None and finding.coordinator_state is None
-    return OpenTransaction(
+    return OpenTransaction.of(
+        finding,
         cluster=(finding.cluster_id or "unknown") if several else None,
-        topic=finding.topic,
-        partition=finding.partition,
-        producer_id=finding.producer_id,
         epoch=finding.producer_epoch,
-        start_offset=finding.start_offset,
-        last_timestamp=finding.last_timestamp,
         age="" if finding.age_ms is None else duration(finding.age_ms),
-        transactional_id=finding.transactional_id,
         coordinator_state="expired" if expired else finding.coordinator_state,
         blocks_readers="yes" if finding.blocked else "no",
-        verdict=finding.verdict,
-        reason=finding.reason,
     )
 
 

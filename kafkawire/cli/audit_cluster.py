@@ -9,7 +9,7 @@ from kafkawire import rows
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.notes import print_note
 from kafkawire.cli.progress import spark_tasks
-from kafkawire.cli.txn_options import client_properties, with_admin
+from kafkawire.cli.txn_options import Address, client_properties
 from kafkawire.cli.wait_reports import Counting
 from kafkawire.client import Admin, Search
 from kafkawire.client.diagnosis.log_reading import Load, RangeReader, ReadWith
@@ -20,10 +20,8 @@ from kafkawire.transactions import Settings
 
 
 def audit_cluster(
-    bootstrap: str,
-    command_config: str | None,
+    cluster: Address,
     settings: Settings,
-    timeout: float | None,
     confirm_after: float,
     topics: tuple[str, ...] | None,
     since_ms: int | None,
@@ -34,7 +32,7 @@ def audit_cluster(
     """Audits the cluster. What will be read is announced on standard error before reading starts.
 
     Args:
-        bootstrap, command_config, timeout, confirm_after, topics: the values of those options (`txn find-hanging`).
+        confirm_after, topics: the values of those options (`txn find-hanging`).
         settings: brokers' settings, as the audit of copied logs takes them.
         since_ms: from when on logs are read; None: from the oldest open transactions.
         load: bytes a second, and partitions side by side. `journal`: path of a file to continue from.
@@ -51,8 +49,8 @@ def audit_cluster(
             show_records=settings.show_records,
             as_of=settings.as_of,
             blocked_after_ms=settings.blocked_after_ms,
-            address=bootstrap,
-            command_config=command_config,
+            address=cluster.bootstrap,
+            command_config=cluster.command_config,
         ),
         settings=settings,
         since_ms=since_ms,
@@ -70,23 +68,21 @@ def audit_cluster(
         if counting is not None:
             counting.advance(size, counting.total)
 
-    with nullcontext() if on_spark is None else _reader(bootstrap, command_config, timeout, *on_spark) as reader:
+    with nullcontext() if on_spark is None else _reader(cluster, *on_spark) as reader:
 
         async def ask(admin: Admin) -> rows.Audit:
             return await audit(admin.cluster, wanted, announce=announce, progress=advance, reader=reader)
 
-        return with_admin(bootstrap, command_config, timeout, ask, counting)
+        return cluster.run(ask, counting)
 
 
 @contextmanager
-def _reader(
-    bootstrap: str, command_config: str | None, timeout: float | None, master: str | None, conf: dict[str, str]
-) -> Iterator[Callable[[ReadWith], RangeReader]]:
+def _reader(cluster: Address, master: str | None, conf: dict[str, str]) -> Iterator[Callable[[ReadWith], RangeReader]]:
     from kafkawire.spark import session_on
     from kafkawire.spark.wire_audit import reader_on
 
     # Spark takes seconds to start: not for a cluster that does not answer.
-    with_admin(bootstrap, command_config, timeout, lambda admin: admin.cluster.metadata([]))
-    properties = client_properties(command_config, timeout)
+    cluster.run(lambda admin: admin.cluster.metadata([]))
+    properties = client_properties(cluster.command_config, cluster.timeout)
     with spark_tasks() as progress, session_on(master, conf=conf) as session:
-        yield reader_on(session, bootstrap, properties, progress)
+        yield reader_on(session, cluster.bootstrap, properties, progress)

@@ -241,21 +241,10 @@ def capture(
 
     of_requests = rows.OldClient if old is not None else rows.Exchange if timeline is None else rows.TimelineStep
     live = follow or ("-" in files and not output_file.is_regular(sys.stdin))
-    with (
-        ending_input(wanted=live) as ended,
-        progress(_total(inputs), shown=watched(to) and not follow) as advance,
-    ):
-        output.print_rows(
-            printable(),
-            [rows.ExchangeStatistics if stats else of_requests],
-            format=printed,
-            output=to,
-            views=_VIEWS,
-            wide=wide,
-            no_cut=no_cut,
-            unset=() if body else _BODIES,
-            live=live,
-        )
+    with ending_input(wanted=live) as ended, progress(_total(inputs), shown=watched(to) and not follow) as advance:
+        kinds = [rows.ExchangeStatistics if stats else of_requests]
+        shown = output.Shown(printed, to, wide, no_cut)
+        shown.print(printable(), kinds, _VIEWS, unset=() if body else _BODIES, live=live)
     found = old is not None and bool(old.rows())
     try:
         notes.end(interrupted=ended())

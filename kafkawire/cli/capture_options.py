@@ -49,8 +49,7 @@ BreaksAt = Annotated[
     ),
 ]
 Timeline = Annotated[
-    str | None,
-    typer.Option("--timeline", metavar="ID", help="Print the steps of one transactional id or producer id."),
+    str | None, typer.Option("--timeline", metavar="ID", help="Print the steps of one transactional id or producer id.")
 ]
 FramesOut = Annotated[
     str | None,

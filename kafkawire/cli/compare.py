@@ -29,6 +29,7 @@ class CompareBy(StrEnum):
     order = "order"
 
 
+#: What a table shows of each kind of row, in the order of the columns of csv.
 _VIEWS: Views = {
     rows.ComparedPartition: TableView(
         columns=(
@@ -155,15 +156,7 @@ def compare(
             number += isinstance(row, rows.ComparedPartition)
             yield row
 
-    output.print_rows(
-        counted(),
-        [rows.ComparedPartition, rows.CopyDifference, rows.MirroredOffset, rows.DamageRow],
-        format=format,
-        output=to,
-        views=_VIEWS,
-        wide=wide,
-        no_cut=no_cut,
-    )
+    output.Shown(format, to, wide, no_cut).print(counted(), tuple(_VIEWS), _VIEWS)
     if not number:
         incomplete.append("the paths hold no partition" + (f" of {topic}" if topic else ""))
     exit_codes.end(rows.Outcome(found=broken > 0, complete=not incomplete, missing=tuple(incomplete)))

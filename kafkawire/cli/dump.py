@@ -198,16 +198,8 @@ def dump(
         rows_of_file = _columns_of_file
 
     def show(directory: LogDirectory, found: Iterator[Made], kinds: Sequence[type[rows.Row]]) -> None:
-        output.print_rows(
-            outcome.counted(directory, found),
-            kinds,
-            format=format,
-            output=to,
-            views=_VIEWS,
-            wide=wide,
-            no_cut=no_cut,
-            unset=set(rows.field_names(rows.RecordRow)) - set(shown),
-        )
+        unset = set(rows.field_names(rows.RecordRow)) - set(shown)
+        output.Shown(format, to, wide, no_cut).print(outcome.counted(directory, found), kinds, _VIEWS, unset=unset)
         outcome.end()
 
     check_source(paths or (files and [files]), bootstrap_server)
@@ -298,28 +290,24 @@ def _columns_of_file(file: LocatedFile, options: Options) -> Iterator[Made]:
 
 
 def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator[Made]:
+    from kafkawire.logdir.file_rows import damage_as_rows
     from kafkawire.logdir.stats import by_partition, stats_of
 
     for segments in by_partition(files):
-        yield from _readable(segments[0], stats_of(segments, options))
+        yield from damage_as_rows(segments[0], stats_of(segments, options))
         advance(total_size(segments))
 
 
 def _moving(file: LogFile, found: Iterator[Made], advance: Advance) -> Iterator[Made]:
     """The rows; each advances the progress bar."""
+    from kafkawire.logdir.file_rows import damage_as_rows
+
     reported = 0
-    for number, row in enumerate(_readable(file, found)):
+    made: Iterator[Made] = damage_as_rows(file, found)
+    for number, row in enumerate(made):
         if not number % _STEP or isinstance(row, (rows.Lines, rows.Columns)):
             position = getattr(row, "position", None) or 0
             advance(max(0, position - reported))
             reported = max(reported, position)
         yield row
     advance(max(0, total_size([file]) - reported))
-
-
-def _readable(file: LocatedFile, found: Iterator[Made]) -> Iterator[Made]:
-    """The rows, and a row of damage where the file cannot be read any further."""
-    try:
-        yield from found
-    except OSError as error:
-        yield rows.DamageRow(**file.place, reason="unreadable", detail=error.strerror or str(error))

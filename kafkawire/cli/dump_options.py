@@ -41,8 +41,7 @@ PrintDataLog = Annotated[
     bool, typer.Option("--print-data-log", help="Records with keys, values and headers; internal topics decoded.")
 ]
 SkipRecordMetadata = Annotated[
-    bool,
-    typer.Option("--skip-record-metadata", help="Records as with --print-data-log, but only what they hold."),
+    bool, typer.Option("--skip-record-metadata", help="Records as with --print-data-log, but only what they hold.")
 ]
 NoPayloads = Annotated[
     bool, typer.Option("--no-payloads", help="No keys, values and headers, whatever other options are given.")

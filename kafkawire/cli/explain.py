@@ -18,7 +18,7 @@ from kafkawire.cli.option_groups import Group, Need, conflict, exclusive, groupe
 from kafkawire.cli.output_file import check_log_output, check_output, open_output
 from kafkawire.cli.source_options import ClusterOption, PathsArgument, ReportOption, TierKeysOption, check_source
 from kafkawire.cli.table import TableView, Views
-from kafkawire.cli.txn_options import ConfigOption
+from kafkawire.cli.txn_options import Address, ConfigOption
 
 if TYPE_CHECKING:
     from kafkawire.cli.explain_cluster import LiveCopy
@@ -149,11 +149,7 @@ def explain(
     ] = None,
     dead_letter_topic: Annotated[
         str | None,
-        typer.Option(
-            "--dead-letter-topic",
-            metavar="NAME",
-            help="Its dead-letter topic; default: its property.",
-        ),
+        typer.Option("--dead-letter-topic", metavar="NAME", help="Its dead-letter topic; default: its property."),
     ] = None,
     bootstrap_server: ClusterOption = None,
     bootstrap_controller: Annotated[
@@ -207,6 +203,8 @@ def explain(
     """
     from kafkawire import logdir, offsets
 
+    printing = output.Shown(format, to, wide, no_cut)
+    budget = _FETCH_BYTES if fetch_bytes is None else fetch_bytes
     if share_group is not None:
         if partition is not None and topic is None:
             raise typer.BadParameter("--partition needs --topic")
@@ -218,13 +216,12 @@ def explain(
         of_group = share_group, topic, partition, delivery_count_limit, dead_letter_topic
         if bootstrap_server is not None:
             check_output(to, [command_config])
-            budget = _FETCH_BYTES if fetch_bytes is None else fetch_bytes
-            shares, gaps = live_shares(bootstrap_server, command_config, *of_group, budget)
+            shares, gaps = live_shares(Address(bootstrap_server, command_config), *of_group, budget)
         else:
             chosen = all_paths(paths, None)
             check_log_output(to, [*chosen, *(tier_key or ())])
             shares, gaps = copied(chosen, tier_key or (), *of_group)
-        print_shares(shares, gaps, offset, max_ranges or None, format=format, to=to, wide=wide, no_cut=no_cut)
+        print_shares(shares, gaps, offset, max_ranges or None, printing)
         return
     if topic is None or partition is None:
         raise typer.BadParameter("give --topic and --partition, or --share-group")
@@ -235,16 +232,12 @@ def explain(
         check_source(paths, address)
         if address is not None:
             check_output(to, [command_config])
-            print_live_history(
-                address, command_config, topic, partition, _FETCH_BYTES if fetch_bytes is None else fetch_bytes,
-                controllers=bootstrap_controller is not None, format=format, to=to, wide=wide, no_cut=no_cut,
-            )  # fmt: skip
+            cluster, controllers = Address(address, command_config), bootstrap_controller is not None
+            print_live_history(cluster, topic, partition, budget, printing, controllers=controllers)
             return
         chosen = all_paths(paths, None)
         check_log_output(to, [*chosen, *(tier_key or ())])
-        print_partition_history(
-            chosen, tier_key or (), topic, partition, format=format, to=to, wide=wide, no_cut=no_cut
-        )
+        print_partition_history(chosen, tier_key or (), topic, partition, printing)
         return
     if report is not None and not max_ranges:
         raise typer.BadParameter("--report needs a bound: --max-ranges above 0")
@@ -260,11 +253,8 @@ def explain(
 
             check_output(to, [command_config])
             check_output(report, [command_config], "--report")
-            budget = _FETCH_BYTES if fetch_bytes is None else fetch_bytes
-            wanted = first, end
-            live = stack.enter_context(
-                live_copy(bootstrap_server, command_config, (topic, partition), wanted, offset, budget)
-            )
+            cluster = Address(bootstrap_server, command_config)
+            live = stack.enter_context(live_copy(cluster, (topic, partition), (first, end), offset, budget))
             directory = logdir.open(live.root)
             if first is None and end is None and live.spooled.first > live.spooled.offsets.log_start:
                 first = live.spooled.first
@@ -301,15 +291,7 @@ def explain(
             page.write(reports.render_offsets(listed).encode())
             shown = iter(listed)
         if report != "-" or to is not None:
-            output.print_rows(
-                shown,
-                _kinds(offset is not None),
-                format=format,
-                output=to,
-                views=_VIEWS,
-                wide=wide,
-                no_cut=no_cut,
-            )
+            printing.print(shown, _kinds(offset is not None), _VIEWS)
     outcome.end()
 
 

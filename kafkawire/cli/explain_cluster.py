@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.cli.arguments import InputError
-from kafkawire.cli.txn_options import with_admin
+from kafkawire.cli.txn_options import Address
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin
     from kafkawire.client.diagnosis.spooled_log import Spooled
+
+R = TypeVar("R", bound=rows.Row)
 
 _STOP = re.compile(r"(consumers stop at the last stable offset, )\d+")
 
@@ -37,18 +39,23 @@ class LiveCopy:
                 row = replace(row, last_stable_offset=stable)
             elif stable is not None and isinstance(row, rows.OffsetStanding) and row.detail is not None:
                 row = replace(row, detail=_STOP.sub(rf"\g<1>{stable}", row.detail))
-            values = {
-                name: value.replace(self.root, self._address)
-                for name in row.__struct_fields__
-                if isinstance(value := getattr(row, name), str) and self.root in value
-            }
-            yield replace(row, **values) if values else row
+            yield from renamed([row], self.root, self._address)
+
+
+def renamed(found: Iterable[R], root: str, address: str) -> Iterator[R]:
+    """Rows with a cluster's address in place of the folder that its log is in."""
+    for row in found:
+        values = {
+            name: value.replace(root, address)
+            for name in row.__struct_fields__
+            if isinstance(value := getattr(row, name), str) and root in value
+        }
+        yield replace(row, **values) if values else row
 
 
 @contextmanager
 def live_copy(
-    bootstrap: str,
-    command_config: str | None,
+    cluster: Address,
     place: tuple[str, int],
     wanted: tuple[int | None, int | None],
     offset: int | None,
@@ -57,7 +64,6 @@ def live_copy(
     """A partition's log, while the context lasts.
 
     Args:
-        bootstrap, command_config: `HOST:PORT,...`, and a file of client properties or None.
         place: topic and partition. wanted: the first offset, and the one after the last; None: no bound.
         offset: the one whose story is wanted.
         fetch_bytes: of the partition, at most.
@@ -72,18 +78,11 @@ def live_copy(
             from kafkawire.client.results import TopicPartition
 
             first, end = wanted
-            return await spool(
-                admin.cluster,
-                TopicPartition(*place),
-                Path(root),
-                first=first,
-                end=end,
-                offset=offset,
-                fetch_bytes=fetch_bytes,
-            )
+            chosen = {"first": first, "end": end, "offset": offset}
+            return await spool(admin.cluster, TopicPartition(*place), Path(root), **chosen, fetch_bytes=fetch_bytes)
 
         try:
-            spooled = with_admin(bootstrap, command_config, None, ask)
+            spooled = cluster.run(ask)
         except LookupError as error:
             raise InputError(str(error.args[0])) from None
-        yield LiveCopy(root, bootstrap, spooled)
+        yield LiveCopy(root, cluster.bootstrap, spooled)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kafkawire import rows
-from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import ReadOutcome
-from kafkawire.cli.output import Format
+from kafkawire.cli.output import Shown
+from kafkawire.cli.source_options import leading_replicas
 from kafkawire.cli.table import TableView, Views
-from kafkawire.cli.txn_options import with_admin
+from kafkawire.cli.txn_options import Address
 from kafkawire.offsets.share_explain import ShareExplained
 
 if TYPE_CHECKING:
@@ -67,27 +67,18 @@ def copied(
     """The share partitions of a group by copies of log directories; and why there may be more."""
     from kafkawire import logdir
     from kafkawire.offsets.copied_shares import UnknownShareGroupError, explained_shares
-    from kafkawire.offsets.copied_why import UnknownSubjectError, one_cluster
-    from kafkawire.offsets.leading_replica import LeadingReplicas
 
-    directory = logdir.open(*paths, tier_keys=tier_keys)
+    replicas = leading_replicas(logdir.open(*paths, tier_keys=tier_keys))
     try:
-        one_cluster(directory)
         return explained_shares(
-            LeadingReplicas(directory),
-            group,
-            topic=topic,
-            partition=partition,
-            limit=limit,
-            dead_letter_topic=dead_letter_topic,
+            replicas, group, topic=topic, partition=partition, limit=limit, dead_letter_topic=dead_letter_topic
         )
-    except (UnknownShareGroupError, UnknownSubjectError) as error:
+    except UnknownShareGroupError as error:
         raise InputError(str(error)) from None
 
 
 def live_shares(
-    bootstrap: str,
-    command_config: str | None,
+    cluster: Address,
     group: str,
     topic: str | None,
     partition: int | None,
@@ -111,19 +102,11 @@ def live_shares(
             fetch_bytes=fetch_bytes,
         )
 
-    return with_admin(bootstrap, command_config, None, ask)
+    return cluster.run(ask)
 
 
 def print_shares(
-    found: Sequence[ShareExplained],
-    gaps: Sequence[str],
-    offset: int | None,
-    most: int | None,
-    *,
-    format: Format | None,
-    to: str | None,
-    wide: bool,
-    no_cut: bool,
+    found: Sequence[ShareExplained], gaps: Sequence[str], offset: int | None, most: int | None, printing: Shown
 ) -> None:
     """Prints the rows of all share partitions, or the story of one offset. Exit code 4: something could not be read.
 
@@ -147,6 +130,5 @@ def print_shares(
                 if problem not in gaps:
                     outcome.problem(problem)
 
-    kinds = _KINDS if offset is None else _STORY_KINDS
-    output.print_rows(shown(), kinds, format=format, output=to, views=VIEWS, wide=wide, no_cut=no_cut)
+    printing.print(shown(), _KINDS if offset is None else _STORY_KINDS, VIEWS)
     outcome.end()

@@ -18,11 +18,8 @@ def ending_input(*, wanted: bool) -> Iterator[Callable[[], bool]]:
 
     The first Ctrl-C in the block is only noted: the writer of a pipe (`tcpdump`) gets it too, and exits; a reader that
     waits at a file's end calls the function. If it returns True, the input ends there, and the remaining work has no
-    time limit. A second Ctrl-C, or input that continues for 2 seconds, raises KeyboardInterrupt.
-
-    Args:
-        wanted: if False, or where Ctrl-C is ignored (background jobs), nothing changes.
-    """
+    time limit. A second Ctrl-C, or input that continues for 2 seconds, raises KeyboardInterrupt. `wanted`: if False, or
+    where Ctrl-C is ignored (background jobs), nothing changes."""
     before = signal.getsignal(signal.SIGINT)
     here = threading.current_thread() is threading.main_thread()
     if not (wanted and here and callable(before) and hasattr(signal, "setitimer")):

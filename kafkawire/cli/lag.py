@@ -9,21 +9,13 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.cli import exit_codes, output
+from kafkawire.cli import source_options as sources
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.findings import chosen_format
 from kafkawire.cli.option_groups import CLUSTER, COPIES, Group, grouped
 from kafkawire.cli.output import Format
-from kafkawire.cli.source_options import AsOfOption, ClusterOption, PathsArgument, TierKeysOption, check_source
 from kafkawire.cli.table import TableView
-from kafkawire.cli.txn_options import (
-    ConfigOption,
-    FetchBytesOption,
-    TimeoutOption,
-    TopicOption,
-    make_search,
-    warn_once,
-    with_admin,
-)
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin
@@ -68,18 +60,18 @@ def register(app: typer.Typer) -> None:
     Group("Copies", ("as_of", "tier_key"), (COPIES,)),
 )
 def lag(
-    paths: PathsArgument = None,
+    paths: sources.PathsArgument = None,
     group: Annotated[
         list[str] | None,
         typer.Option("--group", metavar="GROUP", help="The group; repeatable. Every group where none is given."),
     ] = None,
-    topic: TopicOption = None,
-    bootstrap_server: ClusterOption = None,
-    fetch_bytes: FetchBytesOption = 8 << 20,
-    as_of: AsOfOption = None,
-    tier_key: TierKeysOption = None,
-    command_config: ConfigOption = None,
-    timeout: TimeoutOption = None,
+    topic: txn.TopicOption = None,
+    bootstrap_server: sources.ClusterOption = None,
+    fetch_bytes: txn.FetchBytesOption = 8 << 20,
+    as_of: sources.AsOfOption = None,
+    tier_key: sources.TierKeysOption = None,
+    command_config: txn.ConfigOption = None,
+    timeout: txn.TimeoutOption = None,
     format: output.PrintedFormatOption = None,
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
@@ -97,14 +89,14 @@ def lag(
       kafkawire lag /copies/broker-1 /copies/broker-2 --group shipments --topic orders
       kafkawire lag /copies/broker-1 /copies/broker-2
     """
-    check_source(paths, bootstrap_server)
+    sources.check_source(paths, bootstrap_server)
     if bootstrap_server is None:
         found, gaps = _copied(paths or [], group, topic, as_of, tier_key or ())
     else:
-        found, gaps = _live(bootstrap_server, command_config, timeout, group, topic, fetch_bytes)
+        found, gaps = _live(txn.Address(bootstrap_server, command_config, timeout), group, topic, fetch_bytes)
     outcome = exit_codes.ReadOutcome()
     for gap in gaps:
-        warn_once(gap)
+        txn.warn_once(gap)
         outcome.problem(gap)
     for one in found:
         if one.high_watermark is not None:
@@ -113,26 +105,20 @@ def lag(
             outcome.problem(f"group {one.group}, {one.topic}-{one.partition}: {problem}")
     chosen = chosen_format(format)
     if chosen is Format.table:
-        views = {LagLine: _VIEW}
-        output.print_rows(map(_line, found), [LagLine], format=chosen, views=views, wide=wide, no_cut=no_cut)
+        output.Shown(chosen, None, wide, no_cut).print(map(_line, found), [LagLine], {LagLine: _VIEW})
     else:
         output.print_rows(found, [rows.Lag], format=chosen)
     outcome.end()
 
 
 def _live(
-    bootstrap: str,
-    command_config: str | None,
-    timeout: float | None,
-    groups: list[str] | None,
-    topics: list[str] | None,
-    fetch_bytes: int,
+    cluster: txn.Address, groups: list[str] | None, topics: list[str] | None, fetch_bytes: int
 ) -> tuple[list[rows.Lag], list[str]]:
     """The rows, and what is not in them: groups that could not be read, and why there may be more."""
     from kafkawire.client import ClientError
     from kafkawire.client.diagnosis.group_standing import every_group, read_group_lags
 
-    search = make_search(bootstrap, command_config, None, 1.0, fetch_bytes=fetch_bytes)
+    search = txn.make_search(cluster, None, 1.0, fetch_bytes=fetch_bytes)
 
     async def ask(admin: Admin) -> tuple[list[rows.Lag], list[str]]:
         found: list[rows.Lag] = []
@@ -146,7 +132,7 @@ def _live(
                 gaps.append(_of_group(name, str(error)))
         return found, gaps
 
-    return with_admin(bootstrap, command_config, timeout, ask)
+    return cluster.run(ask)
 
 
 def _copied(
@@ -158,37 +144,25 @@ def _copied(
 ) -> tuple[list[rows.Lag], list[str]]:
     """The rows, and what is not in them: groups that could not be read, and why there may be more."""
     from kafkawire import logdir
+    from kafkawire.offsets import copied_shares
     from kafkawire.offsets.copied_lag import copied_lags
-    from kafkawire.offsets.copied_shares import (
-        UnknownShareGroupError,
-        copied_share_lags,
-        explained_shares,
-        share_group_names,
-    )
-    from kafkawire.offsets.copied_why import UnknownSubjectError, one_cluster
     from kafkawire.offsets.group_view import group_view, group_views
-    from kafkawire.offsets.leading_replica import LeadingReplicas
 
-    directory = logdir.open(*paths, tier_keys=tier_keys)
-    try:
-        one_cluster(directory)
-    except UnknownSubjectError as error:
-        raise InputError(str(error)) from None
-    replicas = LeadingReplicas(directory)
+    replicas = sources.leading_replicas(logdir.open(*paths, tier_keys=tier_keys))
     clock = as_of if as_of is not None or replicas.metadata is None else replicas.metadata.newest
     found: list[rows.Lag] = []
     views, gaps = ([], []) if groups else group_views(replicas)
-    shares, of_shares = (list(groups), list[str]()) if groups else share_group_names(replicas)
+    shares, of_shares = (list(groups), list[str]()) if groups else copied_shares.share_group_names(replicas)
     gaps += of_shares
     shared = set()
     for name in dict.fromkeys(shares):
         try:
-            explained, of_group = explained_shares(replicas, name)
-        except UnknownShareGroupError:
+            explained, of_group = copied_shares.explained_shares(replicas, name)
+        except copied_shares.UnknownShareGroupError:
             continue
         shared.add(name)
         chosen = [one for one in explained if topics is None or one.source.topic in topics]
-        found += copied_share_lags(replicas, chosen, clock)
+        found += copied_shares.copied_share_lags(replicas, chosen, clock)
         gaps += [gap for gap in of_group if gap not in gaps]
     for name in dict.fromkeys(groups or ()):
         if name in shared:

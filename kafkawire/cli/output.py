@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, Self, TypeVar
 
 import msgspec
 import typer
@@ -52,8 +52,7 @@ FormatOption = Annotated[
     ),
 ]
 PrintedFormatOption = Annotated[
-    PrintedFormat | None,
-    typer.Option("--format", help="By default a table on a terminal and jsonl in a pipe or file."),
+    PrintedFormat | None, typer.Option("--format", help="By default a table on a terminal and jsonl in a pipe or file.")
 ]
 OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE; its suffix may name the format.")
@@ -79,6 +78,12 @@ _CELL_IN_JSON = re.compile(rf";(?=\s*+{_FORMULA})")
 
 class CommandRow(msgspec.Struct, frozen=True, kw_only=True):
     """Base class of the rows that only the command line has; `kafkawire.rows` has the others."""
+
+    @classmethod
+    def of(cls, source: object, **given: Any) -> Self:
+        """A row with the fields of `source` that it has, too, but for those that are given."""
+        same = {name: getattr(source, name) for name in cls.__struct_fields__ if hasattr(source, name)}
+        return cls(**same | given)
 
 
 T = TypeVar("T")
@@ -138,6 +143,21 @@ def print_rows(
             _json(rows, stream, terminal)
         else:
             _jsonl(rows, stream, terminal)
+
+
+class Shown(NamedTuple):
+    """How a command prints its rows: its options, under the names that `print_rows` has for them."""
+
+    format: Format | None
+    output: str | None
+    wide: bool
+    no_cut: bool
+
+    def print(
+        self, rows: Iterable[msgspec.Struct], kinds: Sequence[type[msgspec.Struct]], views: Views, **more: Any
+    ) -> None:
+        """Prints rows. `more`: further arguments of `print_rows`."""
+        print_rows(rows, kinds, views=views, **self._asdict(), **more)
 
 
 def _flushed(rows: Iterable[T], stream: Sink) -> Iterator[T]:

@@ -39,8 +39,7 @@ def proxy(
         Path | None, typer.Option(metavar="PEM", help="Clients connect by TLS, with this certificate and its key.")
     ] = None,
     pass_tls: Annotated[
-        bool,
-        typer.Option("--pass-tls", help="Pass TLS between clients and brokers unread; addresses stay."),
+        bool, typer.Option("--pass-tls", help="Pass TLS between clients and brokers unread; addresses stay.")
     ] = False,
     log_in: Annotated[
         bool, typer.Option("--log-in", help="Log in at the brokers by SASL, as --command-config says; clients do not.")

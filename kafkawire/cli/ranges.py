@@ -29,12 +29,9 @@ def offset_range(text: str) -> Range:
 
 
 def time_range(text: str) -> Range:
-    """The range `FROM..TO`, without TO, in epoch milliseconds. An end that is missing is open.
-
-    Args:
-        text: each end ISO 8601 (UTC where it names no zone) or epoch milliseconds. A number that is likely to count
-            seconds is a usage error; times of 1970 to 1973 can be given as ISO 8601.
-    """
+    """The range `FROM..TO`, without TO, in epoch milliseconds. An end that is missing is open. `text`: each end ISO
+    8601 (UTC where it names no zone) or epoch milliseconds. A number that is likely to count seconds is a usage error;
+    times of 1970 to 1973 can be given as ISO 8601."""
     first, dots, end = text.partition("..")
     if not dots:
         hint = f"{text!r} is no range of times, such as 2026-11-21T10:00..2026-11-21T11:00"
@@ -70,8 +67,5 @@ def _milliseconds(number: int) -> int:
 
 def _ascending(first: int | None, end: int | None, *, hint: str) -> Range:
     if first is not None and end is not None and first >= end:
-        raise typer.BadParameter(
-            f"nothing lies in {first}..{end}: {first} is not before {end}",
-            param_hint=hint,
-        )
+        raise typer.BadParameter(f"nothing lies in {first}..{end}: {first} is not before {end}", param_hint=hint)
     return first, end

@@ -131,7 +131,7 @@ def list_messages(
             columns=("name", "kind", "family", "api_key", "versions", "flexible"), primary=("name", "kind", "versions")
         )
     }
-    output.print_rows(rows, [MessageRow], format=format, output=to, views=views, wide=wide, no_cut=no_cut)
+    output.Shown(format, to, wide, no_cut).print(rows, [MessageRow], views)
 
 
 def show(
@@ -158,16 +158,10 @@ def show(
         rows = layouts.all_fields(message, path)
     else:
         rows = layouts.fields_of_version(message, arguments.message_version(message, version), path)
-    output.print_rows(
-        rows,
-        [layouts.FieldRow],
-        format=format or (output.Format.table if to is None else None),
-        output=to,
-        views={layouts.FieldRow: layouts.VIEW if version is None else layouts.VERSION_VIEW},
-        wide=wide,
-        no_cut=no_cut,
-        heading=layouts.heading(message, version, path),
-    )
+    chosen = format or (output.Format.table if to is None else None)
+    views = {layouts.FieldRow: layouts.VIEW if version is None else layouts.VERSION_VIEW}
+    heading = layouts.heading(message, version, path)
+    output.Shown(chosen, to, wide, no_cut).print(rows, [layouts.FieldRow], views, heading=heading)
 
 
 def export(

@@ -88,7 +88,7 @@ def diff(
         for change in changes
         if not (incompatible and change.compatible)
     )
-    output.print_rows(rows, [ChangeRow], format=format, output=to, views={ChangeRow: VIEW}, wide=wide, no_cut=no_cut)
+    output.Shown(format, to, wide, no_cut).print(rows, [ChangeRow], {ChangeRow: VIEW})
     if not all(change.compatible for change in changes):
         raise typer.Exit(FOUND)
 

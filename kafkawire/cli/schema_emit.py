@@ -39,8 +39,7 @@ def emit(
         ),
     ],
     schemas: Annotated[
-        Path | None,
-        typer.Option("--schemas", metavar="DIR", help="Message schemas of your own, instead of Kafka's."),
+        Path | None, typer.Option("--schemas", metavar="DIR", help="Message schemas of your own, instead of Kafka's.")
     ] = None,
     to: Annotated[
         str | None,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkawire.cli.arguments import check_clock
+from kafkawire.cli.arguments import InputError, check_clock
+
+if TYPE_CHECKING:
+    from kafkawire.logdir import LogDirectory
+    from kafkawire.offsets.leading_replica import LeadingReplicas
 
 PathsArgument = Annotated[
     list[str] | None,
@@ -46,6 +50,18 @@ StatePartitionsOption = Annotated[
     ),
 ]
 ReportOption = Annotated[str | None, typer.Option("--report", metavar="FILE", help="Write an HTML report there.")]
+
+
+def leading_replicas(directory: LogDirectory) -> LeadingReplicas:
+    """The replicas in log directories. Raises InputError: these are of several clusters."""
+    from kafkawire.offsets.copied_why import UnknownSubjectError, one_cluster
+    from kafkawire.offsets.leading_replica import LeadingReplicas
+
+    try:
+        one_cluster(directory)
+    except UnknownSubjectError as error:
+        raise InputError(str(error)) from None
+    return LeadingReplicas(directory)
 
 
 def check_source(paths: Sequence[str] | None, bootstrap_server: str | None) -> None:

@@ -206,14 +206,7 @@ def _column(name: str, values: Sequence[Any], *, prose: bool = False, no_cut: bo
     natural = max(map(_cells, cells))
     number = not time and all(isinstance(value, (int, float, type(None))) for value in values)
     return _Column(
-        name=name,
-        heading=(name,),
-        cells=cells,
-        natural=natural,
-        width=natural,
-        number=number,
-        time=time,
-        prose=prose,
+        name=name, heading=(name,), cells=cells, natural=natural, width=natural, number=number, time=time, prose=prose
     )
 
 

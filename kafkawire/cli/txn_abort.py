@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,32 +10,11 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.cli import findings, output
+from kafkawire.cli import txn_ending as ending
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.findings import print_line
 from kafkawire.cli.option_groups import Group, conflict, grouped, refusing
-from kafkawire.cli.output import Format
-from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
-from kafkawire.cli.txn_ending import (
-    DRY_RUN,
-    DryRunOption,
-    EndingJob,
-    NotConfirmed,
-    NotDone,
-    YesOption,
-    ask_leave,
-    check_consent,
-    check_reason,
-    show_call,
-)
-from kafkawire.cli.txn_options import (
-    BootstrapOption,
-    ConfigOption,
-    ConfirmOption,
-    MaxTimeoutOption,
-    TimeoutOption,
-    TransactionToolRow,
-    make_search,
-    with_admin,
-)
+from kafkawire.cli.txn_audit_log import AuditLogOption
 from kafkawire.cli.wait_reports import Counting
 from kafkawire.errors import KafkaWireError
 
@@ -49,7 +27,7 @@ if TYPE_CHECKING:
 ALREADY_ABORTED = "already_aborted"
 
 
-class Abort(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
+class Abort(txn.TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """The outcome for one transaction.
 
     Attributes:
@@ -85,7 +63,7 @@ def _see_force_terminate(transactional_id: str | None) -> None:
 
         raise typer.BadParameter(
             "abort takes a transaction of one partition; that of an id is ended through its coordinator: "
-            f"kafkawire txn force-terminate --transactional-id {quoted(transactional_id)}",
+            f"kafkawire txn force-terminate --transactional-id {quoted(transactional_id)}"
         )
 
 
@@ -99,7 +77,7 @@ def _see_force_terminate(transactional_id: str | None) -> None:
     Group("What is printed", ("format",)),
 )  # fmt: skip
 def abort(
-    bootstrap: BootstrapOption,
+    bootstrap: txn.BootstrapOption,
     topic: Annotated[
         list[str], typer.Option("--topic", metavar="NAME", help="The topic; repeatable with --all-hanging.")
     ],
@@ -130,13 +108,13 @@ def abort(
         str | None,
         typer.Option(metavar="REASON", help="Abort although the verdict is unknown or young; the reason is recorded."),
     ] = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    dry_run: ending.DryRunOption = False,
+    yes: ending.YesOption = False,
     audit_log: AuditLogOption = None,
-    max_transaction_timeout: MaxTimeoutOption = None,
-    confirm_after: ConfirmOption = 1.0,
-    command_config: ConfigOption = None,
-    timeout: TimeoutOption = None,
+    max_transaction_timeout: txn.MaxTimeoutOption = None,
+    confirm_after: txn.ConfirmOption = 1.0,
+    command_config: txn.ConfigOption = None,
+    timeout: txn.TimeoutOption = None,
     format: output.PrintedFormatOption = None,
 ) -> None:
     """Abort a hanging transaction: prove that it hangs, write its ABORT marker, and see that readers move on.
@@ -153,18 +131,13 @@ def abort(
         --topic orders --partition 3 --start-offset 64
     """
     named = _named(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, all_hanging)
-    check_reason(force)
-    check_consent(yes=yes, dry_run=dry_run)
-    search = make_search(
-        bootstrap,
-        command_config,
-        max_transaction_timeout,
-        confirm_after,
-        topics=tuple(topic),
-        partitions=None if partition is None else (partition,),
+    ending.check_reason(force)
+    ending.check_consent(yes=yes, dry_run=dry_run)
+    cluster = txn.Address(bootstrap, command_config, timeout)
+    partitions = None if partition is None else (partition,)
+    search = txn.make_search(
+        cluster, max_transaction_timeout, confirm_after, topics=tuple(topic), partitions=partitions
     )
-
-    action = partial(with_admin, bootstrap, command_config, timeout)
     asked = {
         "topics": topic,
         "partition": partition,
@@ -174,18 +147,13 @@ def abort(
         "coordinator_epoch": coordinator_epoch,
         "all_hanging": all_hanging,
     }
-    log = None if dry_run else AuditLog(audit_log, "abort", bootstrap, command_config, force, asked)
-    try:
-        chosen = findings.chosen_format(format)
-        human = chosen is Format.table
-        job = EndingJob(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
+    with ending.ending_job(
+        "abort", cluster, search, asked, format, audit_log=audit_log, dry_run=dry_run, yes=yes, force=force
+    ) as job:
         if named is None:
-            _abort_all(job, chosen)
+            _abort_all(job)
         else:
-            _print([named], job, chosen)
-    finally:
-        if log is not None:
-            log.close()
+            _print([named], job)
 
 
 def _named(
@@ -226,7 +194,7 @@ def _named(
 # One, and all --------------------------------------------------------------------------------------------------------
 
 
-def _abort_all(job: EndingJob, format: Format) -> None:
+def _abort_all(job: ending.EndingJob) -> None:
     """Raises the exit of `find-hanging` for the findings that remain."""
     from kafkawire.transactions.verdict.abort_rules import all_hanging
 
@@ -237,11 +205,11 @@ def _abort_all(job: EndingJob, format: Format) -> None:
         findings.print_missing(audit)
     elif job.human:
         findings.print_none_found(audit, findings.NOTHING_HANGS, findings.NONE_FOUND)
-    _print(hanging, job, format)
+    _print(hanging, job)
     findings.end(replace(audit, findings=tuple(finding for finding in audit.findings if finding not in hanging)))
 
 
-def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: EndingJob, format: Format) -> None:
+def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: ending.EndingJob) -> None:
     """Aborts one by one, printing each; raises the first failure."""
     failed: list[KafkaWireError] = []
     ended: list[Abort] = []
@@ -266,18 +234,18 @@ def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: EndingJob, for
             for row in done():
                 _print_outcome(row)
         else:
-            output.print_rows(done(), [Abort], format=format, live=True)
+            output.print_rows(done(), [Abort], format=job.format, live=True)
     finally:
         if job.log is not None:
             job.log.print_path()
     if failed and len(wanted) > 1:
         verb = "were aborted" if job.log is not None else "would be aborted"
-        raise NotDone(f"{failed[0]} (stopped there: {len(ended)} of {len(wanted)} {verb})")
+        raise ending.NotDone(f"{failed[0]} (stopped there: {len(ended)} of {len(wanted)} {verb})")
     if failed:
         raise failed[0]
 
 
-def _attempt(wanted: rows.Finding | TransactionSpec, job: EndingJob) -> Abort:
+def _attempt(wanted: rows.Finding | TransactionSpec, job: ending.EndingJob) -> Abort:
     """Aborts a transaction, or finds that it is aborted already; what is refused is recorded."""
     from kafkawire.client.actions.aborting import look_at
     from kafkawire.client.diagnosis.ended_transaction import ABORT
@@ -293,7 +261,7 @@ def _attempt(wanted: rows.Finding | TransactionSpec, job: EndingJob) -> Abort:
         if found is None:
             found = choose(job.action(lambda admin: look_at(admin.cluster, named, job.search)).findings, named)
         return _abort(found, job)
-    except NotConfirmed as declined:
+    except ending.NotConfirmed as declined:
         job.refuse(found, "not_confirmed", str(declined))
         raise
     except Refused as refused:
@@ -311,7 +279,7 @@ def _attempt(wanted: rows.Finding | TransactionSpec, job: EndingJob) -> Abort:
         return _ended_row(ended)
 
 
-def _ended(named: TransactionSpec, job: EndingJob) -> EndedTransaction | None:
+def _ended(named: TransactionSpec, job: ending.EndingJob) -> EndedTransaction | None:
     """How a transaction ended that is not open; None where that cannot be found out."""
     from kafkawire.client import ClientError
     from kafkawire.client.diagnosis.ended_transaction import how_it_ended
@@ -325,7 +293,7 @@ def _ended(named: TransactionSpec, job: EndingJob) -> EndedTransaction | None:
     return ended
 
 
-def _abort(finding: rows.Finding, job: EndingJob) -> Abort:
+def _abort(finding: rows.Finding, job: ending.EndingJob) -> Abort:
     from kafkawire.client.actions.aborting import abort, plan_abort
     from kafkawire.transactions.verdict.abort_rules import permit
 
@@ -337,10 +305,10 @@ def _abort(finding: rows.Finding, job: EndingJob) -> Abort:
     if job.human or log is None:
         call = job.action(lambda admin: plan_abort(admin.cluster, finding))
         if job.human:
-            show_call(call)
+            ending.show_call(call)
         if log is None:
-            return _row(finding, call, DRY_RUN)
-    ask_leave(f"Abort {findings.place_of(finding)} of producer id {finding.producer_id}?", yes=job.yes)
+            return _row(finding, call, ending.DRY_RUN)
+    ending.ask_leave(f"Abort {findings.place_of(finding)} of producer id {finding.producer_id}?", yes=job.yes)
     done = job.action(lambda admin: abort(admin.cluster, finding, job.search, record=log.write, force=job.force))
     return _row(done.finding, done.call, done.outcome, done)
 
@@ -350,40 +318,19 @@ def _abort(finding: rows.Finding, job: EndingJob) -> Abort:
 
 def _row(finding: rows.Finding, call: PreparedRequest, outcome: str, done: Aborted | None = None) -> Abort:
     marker = call.body["markers"][0]
-    return Abort(
-        topic=finding.topic,
-        partition=finding.partition,
-        producer_id=finding.producer_id,
-        producer_epoch=finding.producer_epoch,
-        coordinator_epoch=marker["coordinatorEpoch"],
-        start_offset=finding.start_offset,
-        verdict=finding.verdict,
-        reason=finding.reason,
-        outcome=outcome,
-        marker_offset=done.marker_offset if done else None,
-        last_stable_offset=done.last_stable_offset if done else finding.last_stable_offset,
-        high_watermark=done.high_watermark if done else finding.high_watermark,
-        problem=done.problem if done else None,
-        note=done.note or None if done else None,
-        request=call,
-    )
+    row = Abort.of(finding, coordinator_epoch=marker["coordinatorEpoch"], outcome=outcome, request=call)
+    return row if done is None else replace(
+        row,
+        marker_offset=done.marker_offset,
+        last_stable_offset=done.last_stable_offset,
+        high_watermark=done.high_watermark,
+        problem=done.problem,
+        note=done.note or None,
+    )  # fmt: skip
 
 
 def _ended_row(ended: EndedTransaction) -> Abort:
-    return Abort(
-        topic=ended.topic,
-        partition=ended.partition,
-        producer_id=ended.producer_id,
-        producer_epoch=ended.producer_epoch,
-        coordinator_epoch=ended.coordinator_epoch,
-        start_offset=ended.start_offset,
-        verdict=None,
-        reason=None,
-        outcome=ALREADY_ABORTED,
-        marker_offset=ended.marker_offset,
-        last_stable_offset=ended.last_stable_offset,
-        high_watermark=ended.high_watermark,
-    )
+    return Abort.of(ended, verdict=None, reason=None, outcome=ALREADY_ABORTED)
 
 
 def _bare(row: Abort) -> str | None:
@@ -398,7 +345,7 @@ def _print_outcome(row: Abort) -> None:
             f"offset {row.marker_offset} of {row.topic}-{row.partition}. Nothing was sent. The last stable offset is "
             f"{row.last_stable_offset} (high watermark {row.high_watermark})."
         )
-    elif row.outcome == DRY_RUN:
+    elif row.outcome == ending.DRY_RUN:
         print_line("Dry run: nothing was sent.")
     elif row.problem is None:
         print_line(

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkawire.cli import findings, output
+from kafkawire.cli import output
+from kafkawire.cli import txn_ending as ending
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.findings import print_line
-from kafkawire.cli.output import Format
-from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
-from kafkawire.cli.txn_ending import (
-    DRY_RUN,
-    DryRunOption,
-    EndingJob,
-    NotConfirmed,
-    YesOption,
-    ask_leave,
-    check_consent,
-    show_call,
-)
+from kafkawire.cli.txn_audit_log import AuditLogOption
 from kafkawire.cli.txn_force_terminate import print_state
-from kafkawire.cli.txn_options import (
-    BootstrapOption,
-    ConfigOption,
-    ConfirmOption,
-    TimeoutOption,
-    TransactionToolRow,
-    make_search,
-    with_admin,
-)
 
 if TYPE_CHECKING:
     from kafkawire.client.actions.committing import Committable, Committed
     from kafkawire.client.actions.prepared_request import PreparedRequest
 
 
-class Commit(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
+class Commit(txn.TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """The outcome for a transaction.
 
     Attributes:
@@ -62,7 +43,7 @@ class Commit(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
 
 
 def commit(
-    bootstrap: BootstrapOption,
+    bootstrap: txn.BootstrapOption,
     transactional_id: Annotated[
         str, typer.Option("--transactional-id", metavar="ID", help="The id, as its owner recorded it.")
     ],
@@ -75,12 +56,12 @@ def commit(
             "--producer-epoch", min=0, max=32_767, metavar="E", help="The producer epoch, as its owner recorded it."
         ),
     ],
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    dry_run: ending.DryRunOption = False,
+    yes: ending.YesOption = False,
     audit_log: AuditLogOption = None,
-    confirm_after: ConfirmOption = 1.0,
-    command_config: ConfigOption = None,
-    timeout: TimeoutOption = None,
+    confirm_after: txn.ConfirmOption = 1.0,
+    command_config: txn.ConfigOption = None,
+    timeout: txn.TimeoutOption = None,
     format: output.PrintedFormatOption = None,
 ) -> None:
     """Commit the transaction that its owner recorded before it died: its coordinator commits it (EndTxn), as for the
@@ -96,21 +77,17 @@ def commit(
       kafkawire txn commit --bootstrap-server 127.0.0.1:9092 --transactional-id flink-orders-1 \\
         --producer-id 29003 --producer-epoch 4 --dry-run
     """
-    check_consent(yes=yes, dry_run=dry_run)
-    search = make_search(bootstrap, command_config, None, confirm_after)
-    action = partial(with_admin, bootstrap, command_config, timeout)
+    ending.check_consent(yes=yes, dry_run=dry_run)
+    cluster = txn.Address(bootstrap, command_config, timeout)
+    search = txn.make_search(cluster, None, confirm_after)
     asked = {"transactional_id": transactional_id, "producer_id": producer_id, "producer_epoch": producer_epoch}
-    log = None if dry_run else AuditLog(audit_log, "commit", bootstrap, command_config, None, asked)
-    chosen = findings.chosen_format(format)
-    job = EndingJob(action=action, search=search, force=False, yes=yes, log=log, human=chosen is Format.table)
-    try:
-        _run(job, transactional_id, producer_id, producer_epoch, chosen)
-    finally:
-        if log is not None:
-            log.close()
+    with ending.ending_job(
+        "commit", cluster, search, asked, format, audit_log=audit_log, dry_run=dry_run, yes=yes
+    ) as job:
+        _run(job, transactional_id, producer_id, producer_epoch)
 
 
-def _run(job: EndingJob, transactional_id: str, producer_id: int, producer_epoch: int, chosen: Format) -> None:
+def _run(job: ending.EndingJob, transactional_id: str, producer_id: int, producer_epoch: int) -> None:
     from kafkawire.client.actions.committing import ALREADY_COMMITTED, committable, plan_commit
     from kafkawire.client.actions.committing import commit as send
     from kafkawire.transactions.verdict.abort_rules import Refused
@@ -128,19 +105,19 @@ def _run(job: EndingJob, transactional_id: str, producer_id: int, producer_epoch
                 print_line(
                     f"No data of it is open in {', '.join(map(str, one.empty))}: none was written, or it is lost."
                 )
-        outcome = ALREADY_COMMITTED if one.committed else DRY_RUN
+        outcome = ALREADY_COMMITTED if one.committed else ending.DRY_RUN
         if not one.committed:
             call = job.action(lambda admin: plan_commit(admin.cluster, ready))
             if job.human:
-                show_call(call)
+                ending.show_call(call)
         if not one.committed and job.log is not None:
             write = job.log.write
-            ask_leave(f"Commit the transaction of {transactional_id}?", yes=job.yes)
+            ending.ask_leave(f"Commit the transaction of {transactional_id}?", yes=job.yes)
             done = job.action(lambda admin: send(admin.cluster, ready, job.search, record=write))
             outcome, call = done.outcome, done.call or call
         elif one.committed:
             job.refuse(one.found, ALREADY_COMMITTED, "it is committed already")
-    except (Refused, NotConfirmed) as refused:
+    except (Refused, ending.NotConfirmed) as refused:
         job.refuse(
             None if one is None else one.found,
             refused.reason if isinstance(refused, Refused) else "not_confirmed",
@@ -150,7 +127,7 @@ def _run(job: EndingJob, transactional_id: str, producer_id: int, producer_epoch
     if job.human:
         _print_outcome(outcome, transactional_id, done)
     else:
-        output.print_rows([_row(one, outcome, call, done)], [Commit], format=chosen)
+        output.print_rows([_row(one, outcome, call, done)], [Commit], format=job.format)
     if job.log is not None:
         job.log.print_path()
     failure = job.failure(f"transactional id {transactional_id}", outcome, done.problem if done else None)
@@ -161,7 +138,7 @@ def _run(job: EndingJob, transactional_id: str, producer_id: int, producer_epoch
 def _print_outcome(outcome: str, name: str, done: Committed | None) -> None:
     from kafkawire.client.actions.committing import ALREADY_COMMITTED
 
-    if outcome == DRY_RUN:
+    if outcome == ending.DRY_RUN:
         print_line("Dry run: nothing was sent.")
     elif outcome == ALREADY_COMMITTED:
         print_line("It is committed already: nothing was sent.")

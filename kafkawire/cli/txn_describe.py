@@ -7,25 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkawire.cli import output, txn_producers
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.option_groups import PARTITION_NEEDS_TOPIC, refusing
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.source_options import PartitionsOption
 from kafkawire.cli.table import TableView
-from kafkawire.cli.txn_options import (
-    BootstrapOption,
-    ConfigOption,
-    TimeoutOption,
-    TransactionToolRow,
-    now_ms,
-    with_admin,
-)
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, Results, TransactionDescription
 
 
-class Description(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
+class Description(txn.TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """A transactional id, as its coordinator describes it; start and duration are None where none is in progress."""
 
     coordinator_id: int
@@ -48,7 +41,7 @@ VIEW = TableView(
 
 @refusing(PARTITION_NEEDS_TOPIC)
 def describe(
-    bootstrap: BootstrapOption,
+    bootstrap: txn.BootstrapOption,
     transactional_id: Annotated[
         list[str] | None, typer.Option("--transactional-id", metavar="ID", help="The id to describe; repeatable.")
     ] = None,
@@ -57,8 +50,8 @@ def describe(
         typer.Option("--topic", metavar="NAME", help="Instead: the transactions that are open in it; repeatable."),
     ] = None,
     partition: PartitionsOption = None,
-    command_config: ConfigOption = None,
-    timeout: TimeoutOption = None,
+    command_config: txn.ConfigOption = None,
+    timeout: txn.TimeoutOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
@@ -76,38 +69,23 @@ def describe(
     if bool(transactional_id) == bool(topic):
         raise typer.BadParameter("give --transactional-id or --topic, and not both")
     check_output(to, [command_config])
+    cluster, printing = txn.Address(bootstrap, command_config, timeout), output.Shown(format, to, wide, no_cut)
     if topic:
-        txn_producers.print_producers(
-            bootstrap,
-            txn_producers.ReplicaSelection(topics=topic, partitions=partition, only_open=True),
-            command_config,
-            timeout,
-            format,
-            to,
-            wide=wide,
-            no_cut=no_cut,
-        )
+        wanted = txn_producers.ReplicaSelection(topics=topic, partitions=partition, only_open=True)
+        txn_producers.print_producers(cluster, wanted, printing)
         return
 
     async def ask(admin: Admin) -> Results[str, TransactionDescription]:
         return await admin.describe_transactions(transactional_id or ())
 
-    found = with_admin(bootstrap, command_config, timeout, ask)
+    found = cluster.run(ask)
     outcome = ReadOutcome()
     for error in found.errors.values():
         outcome.problem(str(error))
     if found.values:
         outcome.read()
-        now = now_ms()
-        output.print_rows(
-            (_row(one, now) for one in found.values.values()),
-            [Description],
-            format=format,
-            output=to,
-            views={Description: VIEW},
-            wide=wide,
-            no_cut=no_cut,
-        )
+        now = txn.now_ms()
+        printing.print((_row(one, now) for one in found.values.values()), [Description], {Description: VIEW})
     outcome.end()
 
 

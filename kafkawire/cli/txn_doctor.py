@@ -9,13 +9,13 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import output
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.arguments import MINUTE_MS, check_minutes
 from kafkawire.cli.exit_codes import end
 from kafkawire.cli.findings import chosen_format, print_line
 from kafkawire.cli.formatting import counted
 from kafkawire.cli.output import Format
 from kafkawire.cli.table import TableView, Views
-from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, TimeoutOption, with_admin
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin
@@ -54,10 +54,9 @@ _VIEWS: Views = {
 
 
 def doctor(
-    bootstrap: BootstrapOption,
+    bootstrap: txn.BootstrapOption,
     delivery_timeout: Annotated[
-        int,
-        typer.Option("--delivery-timeout", min=1, metavar="MS", help="delivery.timeout.ms of the producers."),
+        int, typer.Option("--delivery-timeout", min=1, metavar="MS", help="delivery.timeout.ms of the producers.")
     ] = 120_000,
     client_pause: Annotated[
         int,
@@ -69,8 +68,8 @@ def doctor(
             help="The longest time for which a running client may be idle.",
         ),
     ] = 1440,
-    command_config: ConfigOption = None,
-    timeout: TimeoutOption = None,
+    command_config: txn.ConfigOption = None,
+    timeout: txn.TimeoutOption = None,
     format: output.PrintedFormatOption = None,
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
@@ -90,10 +89,10 @@ def doctor(
         pause_ms = client_pause * MINUTE_MS
         return await examine(admin.cluster, delivery_timeout_ms=delivery_timeout, pause_ms=pause_ms)
 
-    found = with_admin(bootstrap, command_config, timeout, ask)
+    found = txn.Address(bootstrap, command_config, timeout).run(ask)
     chosen = chosen_format(format)
     if chosen is Format.table:
-        _print_table(found, wide=wide, no_cut=no_cut)
+        _print_table(found, output.Shown(chosen, None, wide, no_cut))
     elif chosen is Format.json:
         output.print_json(found)
     elif chosen is Format.csv:
@@ -104,7 +103,7 @@ def doctor(
     end(found.outcome)
 
 
-def _print_table(found: rows.Checkup, *, wide: bool, no_cut: bool) -> None:
+def _print_table(found: rows.Checkup, printing: output.Shown) -> None:
     from kafkawire.transactions.formatting import when
 
     brokers, partitions = counted(len(found.brokers), "broker"), counted(found.partitions, "partition")
@@ -127,9 +126,7 @@ def _print_table(found: rows.Checkup, *, wide: bool, no_cut: bool) -> None:
             shown = f", the {_MOST} largest" if len(lines) > _MOST else ""
             print_line(f"{title} ({counted(len(lines), noun)}{shown}; memory is an estimate):")
             sys.stdout.flush()
-            output.print_rows(
-                lines[:_MOST], [type(lines[0])], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut
-            )
+            printing.print(lines[:_MOST], [type(lines[0])], _VIEWS)
     if found.hidden:
         print_line("")
         print_line("Not read:")
@@ -138,33 +135,16 @@ def _print_table(found: rows.Checkup, *, wide: bool, no_cut: bool) -> None:
 
 
 def _producers(row: rows.ProducerCensus) -> ProducerLine:
-    return ProducerLine(
-        topic=row.topic,
-        partition=row.partition,
-        producer_ids=row.producer_ids,
-        open=row.open,
-        memory=_kilobytes(row.memory_bytes),
-        first_expires=_time(row.first_expires),
-        last_expires=_time(row.last_expires),
-    )
+    return ProducerLine.of(row, **_estimates(row))
 
 
 def _ids(row: rows.IdCensus) -> IdLine:
-    return IdLine(
-        pattern=row.pattern,
-        ids=row.ids,
-        states=", ".join(f"{state} {number}" for state, number in row.states.items()),
-        memory=_kilobytes(row.memory_bytes),
-        first_expires=_time(row.first_expires),
-        last_expires=_time(row.last_expires),
-    )
+    states = ", ".join(f"{state} {number}" for state, number in row.states.items())
+    return IdLine.of(row, states=states, **_estimates(row))
 
 
-def _time(timestamp: int | None) -> str:
+def _estimates(row: rows.ProducerCensus | rows.IdCensus) -> dict[str, str]:
     from kafkawire.transactions.formatting import when
 
-    return "" if timestamp is None else when(timestamp)
-
-
-def _kilobytes(size: int) -> str:
-    return f"{size / 1000:,.1f} kB"
+    first, last = ("" if time is None else when(time) for time in (row.first_expires, row.last_expires))
+    return {"memory": f"{row.memory_bytes / 1000:,.1f} kB", "first_expires": first, "last_expires": last}

@@ -4,18 +4,21 @@ record."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from kafkawire.cli.findings import print_line
+from kafkawire.cli.findings import chosen_format, print_line
 from kafkawire.cli.formatting import json_bytes, printable
+from kafkawire.cli.output import Format, PrintedFormat
+from kafkawire.cli.txn_audit_log import AuditLog
+from kafkawire.cli.txn_options import Address
 from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:
-    from kafkawire.cli.txn_audit_log import AuditLog
     from kafkawire.client import Search
     from kafkawire.client.actions.prepared_request import PreparedRequest
 
@@ -30,12 +33,16 @@ DryRunOption = Annotated[
 class EndingJob(msgspec.Struct, frozen=True, kw_only=True):
     """How a transaction is ended."""
 
-    action: Callable[..., Any]  # runs something with a client: `with_admin`
+    action: Callable[..., Any]  # runs something with a client: `Address.run`
     search: Search
     force: bool
     yes: bool
     log: AuditLog | None  # None: a dry run
-    human: bool
+    format: Format
+
+    @property
+    def human(self) -> bool:
+        return self.format is Format.table
 
     def refuse(self, target: Any, reason: str, text: str) -> None:
         """Records a refused request in the audit log, unless this is a dry run. `target`, `reason`, `text`: the
@@ -53,6 +60,31 @@ class EndingJob(msgspec.Struct, frozen=True, kw_only=True):
         if unrecorded:
             text += f"{',' if problem is None else ';'} {unrecorded}"
         return NotDone(f"{subject}: {text}")
+
+
+@contextmanager
+def ending_job(
+    operation: str,
+    cluster: Address,
+    search: Search,
+    asked: dict[str, Any],
+    format: PrintedFormat | None,
+    *,
+    audit_log: str | None,
+    dry_run: bool,
+    yes: bool,
+    force: str | None = None,
+) -> Iterator[EndingJob]:
+    """A command's job, with its audit log open while the context lasts. `operation`: the command. `asked`: the options
+    that name the transaction. `format`, `audit_log`, `dry_run`, `yes`, `force`: the values of those options."""
+    log = None if dry_run else AuditLog(audit_log, operation, *cluster[:2], force, asked)
+    try:
+        yield EndingJob(
+            action=cluster.run, search=search, force=force is not None, yes=yes, log=log, format=chosen_format(format)
+        )
+    finally:
+        if log is not None:
+            log.close()
 
 
 class NotDone(KafkaWireError):

@@ -10,42 +10,13 @@ from msgspec import field
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.cli import output
+from kafkawire.cli import findings, output
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.arguments import MINUTE_MS
-from kafkawire.cli.findings import (
-    NONE_FOUND,
-    NOTHING_HANGS,
-    by_place,
-    chosen_format,
-    counted_partitions,
-    end,
-    explain,
-    print_attention,
-    print_for_tools,
-    print_line,
-    print_missing,
-    print_none_found,
-)
 from kafkawire.cli.option_groups import PARTITION_NEEDS_TOPIC, Group, exclusive, grouped, refusing
 from kafkawire.cli.output import Format
 from kafkawire.cli.source_options import PartitionsOption
 from kafkawire.cli.table import TableView
-from kafkawire.cli.txn_options import (
-    BLOCKED_AFTER,
-    BlockedAfterOption,
-    BootstrapOption,
-    ConfigOption,
-    ConfirmOption,
-    FetchBytesOption,
-    MaxTimeoutOption,
-    ShowRecordsOption,
-    TimeoutOption,
-    TopicOption,
-    TransactionToolRow,
-    make_search,
-    warn_of_limit,
-    with_admin,
-)
 from kafkawire.cli.wait_reports import Counting
 
 if TYPE_CHECKING:
@@ -54,7 +25,7 @@ if TYPE_CHECKING:
 _HARMLESS = ("live", "young")
 
 
-class Hanging(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
+class Hanging(txn.TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """A finding as a line of the table: the columns of kafka-transactions.sh, and more."""
 
     topic: str
@@ -98,8 +69,7 @@ VIEW = TableView(
 
 
 @refusing(
-    PARTITION_NEEDS_TOPIC,
-    exclusive("--group and --topic both select partitions: give one of them", "group", "topic"),
+    PARTITION_NEEDS_TOPIC, exclusive("--group and --topic both select partitions: give one of them", "group", "topic")
 )
 @grouped(
     Group("Which transactions", ("topic", "partition", "group", "broker_id", "all_")),
@@ -108,8 +78,8 @@ VIEW = TableView(
     Group("What is printed", ("show_records", "format", "wide", "no_cut")),
 )
 def find_hanging(
-    bootstrap: BootstrapOption,
-    topic: TopicOption = None,
+    bootstrap: txn.BootstrapOption,
+    topic: txn.TopicOption = None,
     partition: PartitionsOption = None,
     group: Annotated[
         str | None,
@@ -122,16 +92,16 @@ def find_hanging(
     broker_id: Annotated[
         int | None, typer.Option("--broker-id", metavar="ID", help="Only partitions with a replica there.")
     ] = None,
-    max_transaction_timeout: MaxTimeoutOption = None,
-    confirm_after: ConfirmOption = 1.0,
-    blocked_after: BlockedAfterOption = BLOCKED_AFTER,
+    max_transaction_timeout: txn.MaxTimeoutOption = None,
+    confirm_after: txn.ConfirmOption = 1.0,
+    blocked_after: txn.BlockedAfterOption = txn.BLOCKED_AFTER,
     all_: Annotated[
         bool, typer.Option("--all", help="Also print transactions that are live, or too young to be judged.")
     ] = False,
-    show_records: ShowRecordsOption = 0,
-    fetch_bytes: FetchBytesOption = 8 << 20,
-    command_config: ConfigOption = None,
-    timeout: TimeoutOption = None,
+    show_records: txn.ShowRecordsOption = 0,
+    fetch_bytes: txn.FetchBytesOption = 8 << 20,
+    command_config: txn.ConfigOption = None,
+    timeout: txn.TimeoutOption = None,
     format: output.PrintedFormatOption = None,
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
@@ -151,9 +121,9 @@ def find_hanging(
     """
     from kafkawire.client.diagnosis.blocked_group import BlockedGroup, find_blocking
 
-    search = make_search(
-        bootstrap,
-        command_config,
+    cluster = txn.Address(bootstrap, command_config, timeout)
+    search = txn.make_search(
+        cluster,
         max_transaction_timeout,
         confirm_after,
         blocked_after,
@@ -172,23 +142,23 @@ def find_hanging(
             return await find_blocking(admin.cluster, group, search, counting.advance)
         return BlockedGroup(await admin.find_hanging_transactions(search, counting.advance))
 
-    blocked = with_admin(bootstrap, command_config, timeout, ask, counting)
+    blocked = cluster.run(ask, counting)
     found = blocked.audit
-    warn_of_limit(found.read.settings)
+    txn.warn_of_limit(found.read.settings)
     kept = tuple(
         one
         for one in found.findings
         if all_ or one.attention is not None or one.reason not in _HARMLESS or blocked.waits_behind(one)
     )
     shown = replace(found, findings=kept)
-    chosen = chosen_format(format)
+    chosen = findings.chosen_format(format)
     if chosen is Format.table:
         print_table(
             shown, len(found.findings) - len(shown.findings), wide=wide, no_cut=no_cut, also=blocked.waits_behind
         )
     else:
-        print_for_tools(shown, chosen)
-    end(found)
+        findings.print_for_tools(shown, chosen)
+    findings.end(found)
 
 
 def print_table(
@@ -211,47 +181,38 @@ def print_table(
     from kafkawire.transactions.attention import BLOCKED
     from kafkawire.transactions.formatting import when
 
-    found = by_place(audit.findings)
+    found = findings.by_place(audit.findings)
     if found:
         if any(one.attention == BLOCKED for one in found):
-            print_attention(audit)
-            print_line("")
+            findings.print_attention(audit)
+            findings.print_line("")
         output.print_rows(
             map(_line, found), [Hanging], format=Format.table, views={Hanging: VIEW}, wide=wide, no_cut=no_cut
         )
     else:
-        print_none_found(audit, NOTHING_HANGS, NONE_FOUND)
-    print_line("")
+        findings.print_none_found(audit, findings.NOTHING_HANGS, findings.NONE_FOUND)
+    findings.print_line("")
     others = f"; {counted(harmless, 'transaction')} more live or too young (--all shows them)" if harmless else ""
-    partitions, brokers = counted_partitions(audit.read), counted(len(audit.read.brokers), "broker")
-    print_line(f"{partitions} on {brokers}, as of {when(audit.as_of)} ({audit.read.clock}){others}.")
+    partitions, brokers = findings.counted_partitions(audit.read), counted(len(audit.read.brokers), "broker")
+    findings.print_line(f"{partitions} on {brokers}, as of {when(audit.as_of)} ({audit.read.clock}){others}.")
     if audit.read.scope:
-        print_line(audit.read.scope)
+        findings.print_line(audit.read.scope)
     if found:
-        print_missing(audit)
-    explain(found, also=also)
+        findings.print_missing(audit)
+    findings.explain(found, also=also)
 
 
 def _line(finding: rows.Finding) -> Hanging:
     held = None if finding.impact is None else finding.impact.held
-    return Hanging(
-        topic=finding.topic,
-        partition=finding.partition,
-        producer_id=finding.producer_id,
-        producer_epoch=finding.producer_epoch,
+    return Hanging.of(
+        finding,
         coordinator_epoch=-1 if finding.coordinator_epoch is None else finding.coordinator_epoch,
-        start_offset=finding.start_offset,
-        last_timestamp=finding.last_timestamp,
         duration_min=None if finding.age_ms is None else finding.age_ms // MINUTE_MS,
         transactional_id=finding.transactional_id or "",
         transaction_state=finding.coordinator_state or "",
         blocks_readers="yes" if finding.blocked else "no",
-        verdict=finding.verdict,
-        reason=finding.reason,
         held_offsets=None if held is None else held.end_offset - held.start_offset,
         held_bytes=None if held is None else held.bytes,
         attention=finding.attention or "",
-        blocked_since=finding.blocked_since,
-        blocked_until=finding.blocked_until,
         waits_for=finding.waits_for or "",
     )

@@ -4,40 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kafkawire import rows
 from kafkawire.cli import findings, output
+from kafkawire.cli import txn_ending as ending
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.findings import print_line
 from kafkawire.cli.formatting import counted
 from kafkawire.cli.option_groups import exclusive, refusing
-from kafkawire.cli.output import Format
-from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
-from kafkawire.cli.txn_ending import (
-    DRY_RUN,
-    DryRunOption,
-    EndingJob,
-    NotConfirmed,
-    NotDone,
-    YesOption,
-    ask_leave,
-    check_consent,
-    check_reason,
-    show_call,
-)
-from kafkawire.cli.txn_options import (
-    BootstrapOption,
-    ConfigOption,
-    ConfirmOption,
-    MaxTimeoutOption,
-    TimeoutOption,
-    TransactionToolRow,
-    make_search,
-    with_admin,
-)
+from kafkawire.cli.txn_audit_log import AuditLogOption
 from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:
@@ -46,7 +24,7 @@ if TYPE_CHECKING:
     from kafkawire.client.actions.terminating import Terminated
 
 
-class Termination(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
+class Termination(txn.TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """The outcome for a transactional id.
 
     Attributes:
@@ -75,7 +53,7 @@ class Termination(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"
 
 @refusing(exclusive("--transactional-id and --prefix both name ids: give one of them", "transactional_id", "prefix"))
 def force_terminate(
-    bootstrap: BootstrapOption,
+    bootstrap: txn.BootstrapOption,
     transactional_id: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,8 +61,7 @@ def force_terminate(
         ),
     ] = None,
     prefix: Annotated[
-        str | None,
-        typer.Option("--prefix", metavar="TEXT", help="All ids that begin so and have an open transaction."),
+        str | None, typer.Option("--prefix", metavar="TEXT", help="All ids that begin so and have an open transaction.")
     ] = None,
     force: Annotated[
         str | None,
@@ -92,13 +69,13 @@ def force_terminate(
             metavar="REASON", help="Also end a transaction of two-phase commit (KIP-939); the reason is recorded."
         ),
     ] = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    dry_run: ending.DryRunOption = False,
+    yes: ending.YesOption = False,
     audit_log: AuditLogOption = None,
-    max_transaction_timeout: MaxTimeoutOption = None,
-    confirm_after: ConfirmOption = 1.0,
-    command_config: ConfigOption = None,
-    timeout: TimeoutOption = None,
+    max_transaction_timeout: txn.MaxTimeoutOption = None,
+    confirm_after: txn.ConfirmOption = 1.0,
+    command_config: txn.ConfigOption = None,
+    timeout: txn.TimeoutOption = None,
     format: output.PrintedFormatOption = None,
 ) -> None:
     """End the transaction of a transactional id: its coordinator aborts it, and its producer is fenced.
@@ -119,28 +96,22 @@ def force_terminate(
         raise typer.BadParameter("name the ids: --transactional-id ID, once or several times, or --prefix TEXT")
     if prefix == "":
         raise typer.BadParameter("an empty prefix names every id", param_hint="--prefix")
-    check_reason(force)
-    check_consent(yes=yes, dry_run=dry_run)
-    search = make_search(bootstrap, command_config, max_transaction_timeout, confirm_after)
-
-    action = partial(with_admin, bootstrap, command_config, timeout)
+    ending.check_reason(force)
+    ending.check_consent(yes=yes, dry_run=dry_run)
+    cluster = txn.Address(bootstrap, command_config, timeout)
+    search = txn.make_search(cluster, max_transaction_timeout, confirm_after)
     names = list(dict.fromkeys(transactional_id or ()))
     asked = {"transactional_id": names[0] if len(names) == 1 else names or None, "prefix": prefix}
-    log = None if dry_run else AuditLog(audit_log, "force-terminate", bootstrap, command_config, force, asked)
-    chosen = findings.chosen_format(format)
-    human = chosen is Format.table
-    job = EndingJob(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
     unlisted: tuple[str, ...] = ()
-    try:
+    with ending.ending_job(
+        "force-terminate", cluster, search, asked, format, audit_log=audit_log, dry_run=dry_run, yes=yes, force=force
+    ) as job:
         if prefix is not None:
             names, unlisted = _with_prefix(prefix, job)
-        _Ending(job, names, unlisted, several=prefix is not None or len(names) > 1).run(chosen)
-    finally:
-        if log is not None:
-            log.close()
+        _Ending(job, names, unlisted, several=prefix is not None or len(names) > 1).run()
 
 
-def _with_prefix(prefix: str, job: EndingJob) -> tuple[list[str], tuple[str, ...]]:
+def _with_prefix(prefix: str, job: ending.EndingJob) -> tuple[list[str], tuple[str, ...]]:
     """The ids that begin so and have a transaction, and which brokers did not list theirs."""
     from kafkawire.transactions.coordinator.coordinator_rules import IDLE
 
@@ -160,7 +131,7 @@ class _Ending:
     """Ends the transactions of some ids, one by one. `unlisted`: which further ids there may be, sentences. `several`:
     whether more than one id was asked for."""
 
-    job: EndingJob
+    job: ending.EndingJob
     names: list[str]
     unlisted: tuple[str, ...]
     several: bool
@@ -168,22 +139,22 @@ class _Ending:
     _failed: list[KafkaWireError] = field(default_factory=list)
     _ended: int = 0
 
-    def run(self, chosen: Format) -> None:
+    def run(self) -> None:
         """All of them, printed as they come; raises the first failure."""
         try:
             if self.job.human:
                 for _ in self._each():
                     pass
             elif self.several:
-                output.print_rows(self._each(), [Termination], format=chosen, live=True)
+                output.print_rows(self._each(), [Termination], format=self.job.format, live=True)
             else:
-                output.print_rows(list(self._each()), [Termination], format=chosen)
+                output.print_rows(list(self._each()), [Termination], format=self.job.format)
         finally:
             if self.job.log is not None:
                 self.job.log.print_path()
         if self._failed and self.several:
             verb = "were ended" if self.job.log is not None else "would be ended"
-            raise NotDone(f"{self._failed[0]} (stopped there: {self._ended} of {len(self.names)} {verb})")
+            raise ending.NotDone(f"{self._failed[0]} (stopped there: {self._ended} of {len(self.names)} {verb})")
         if self._failed:
             raise self._failed[0]
         if self._left or self.unlisted:
@@ -216,7 +187,7 @@ class _Ending:
             outcome, call, done = _end(found, job) if open_ else (NOTHING_OPEN, None, None)
             if not open_:
                 job.refuse(found, NOTHING_OPEN, "its coordinator has nothing open")
-        except (Refused, NotConfirmed) as refused:
+        except (Refused, ending.NotConfirmed) as refused:
             job.refuse(found, refused.reason if isinstance(refused, Refused) else "not_confirmed", str(refused))
             return None, refused
         except KafkaWireError as error:
@@ -226,7 +197,7 @@ class _Ending:
         problem = done.problem if done else None
         failure: KafkaWireError | None = job.failure(f"transactional id {name}", outcome, problem)
         left: rows.Audit | None = None
-        if problem is None and outcome != DRY_RUN:
+        if problem is None and outcome != ending.DRY_RUN:
             try:
                 left = job.action(lambda admin: left_open(admin.cluster, found.producer_id, job.search))
             except KafkaWireError as error:  # the outcome is printed all the same
@@ -244,17 +215,17 @@ class _Ending:
         return _row(found, outcome, call, done, left), failure
 
 
-def _end(found: TransactionDescription, job: EndingJob) -> tuple[str, PreparedRequest, Terminated | None]:
+def _end(found: TransactionDescription, job: ending.EndingJob) -> tuple[str, PreparedRequest, Terminated | None]:
     """Ends a transaction, or plans it (dry run): the outcome, the request, and the result."""
     from kafkawire.client.actions.terminating import NOTHING_OPEN, plan_end, terminate
 
     call = job.action(lambda admin: plan_end(admin.cluster, found))
     if job.human:
-        show_call(call)
+        ending.show_call(call)
     log, name = job.log, found.transactional_id
     if log is None:
-        return DRY_RUN, call, None
-    ask_leave(f"End the transaction of {name}, and fence its producer?", yes=job.yes)
+        return ending.DRY_RUN, call, None
+    ending.ask_leave(f"End the transaction of {name}, and fence its producer?", yes=job.yes)
     done = job.action(lambda admin: terminate(admin.cluster, found, job.search, record=log.write, force=job.force))
     if done.outcome == NOTHING_OPEN:
         job.refuse(found, NOTHING_OPEN, "its coordinator has nothing open any more")
@@ -304,7 +275,7 @@ def print_state(found: TransactionDescription) -> None:
 def _print_outcome(outcome: str, found: TransactionDescription, done: Terminated | None) -> None:
     from kafkawire.client.actions.terminating import NOTHING_OPEN
 
-    if outcome == DRY_RUN:
+    if outcome == ending.DRY_RUN:
         print_line("Dry run: nothing was sent.")
     elif outcome == NOTHING_OPEN:
         print_line("Its coordinator has nothing open: there is nothing to end, and nothing was sent.")

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkawire.cli import output
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import TableView
-from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, TimeoutOption, TransactionToolRow, with_admin
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, Results, TransactionListing
 
 
-class ListedTransaction(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
+class ListedTransaction(txn.TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """A transactional id, as its coordinator lists it."""
 
     transactional_id: str
@@ -42,7 +42,7 @@ VIEW = TableView(
 
 
 def list_transactions(
-    bootstrap: BootstrapOption,
+    bootstrap: txn.BootstrapOption,
     broker_id: Annotated[
         list[int] | None, typer.Option("--broker-id", metavar="ID", help="Only this coordinator; repeatable.")
     ] = None,
@@ -63,8 +63,8 @@ def list_transactions(
         str | None,
         typer.Option(metavar="REGEX", help="Only ids that match it as a whole, in RE2 (brokers from 4.1 on)."),
     ] = None,
-    command_config: ConfigOption = None,
-    timeout: TimeoutOption = None,
+    command_config: txn.ConfigOption = None,
+    timeout: txn.TimeoutOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
@@ -91,7 +91,7 @@ def list_transactions(
             broker_ids=broker_id,
         )
 
-    found = with_admin(bootstrap, command_config, timeout, ask)
+    found = txn.Address(bootstrap, command_config, timeout).run(ask)
     outcome = ReadOutcome()
     for broker, error in found.errors.items():
         outcome.problem(f"broker {broker}: {error}")
@@ -107,13 +107,5 @@ def list_transactions(
             for broker, listed in found.values.items()
             for one in sorted(listed, key=lambda one: one.transactional_id)
         )
-        output.print_rows(
-            lines,
-            [ListedTransaction],
-            format=format,
-            output=to,
-            views={ListedTransaction: VIEW},
-            wide=wide,
-            no_cut=no_cut,
-        )
+        output.Shown(format, to, wide, no_cut).print(lines, [ListedTransaction], {ListedTransaction: VIEW})
     outcome.end()

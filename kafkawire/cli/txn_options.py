@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -26,8 +26,7 @@ BootstrapOption = Annotated[
     str, typer.Option("--bootstrap-server", metavar="HOST:PORT,...", help="Some brokers of the cluster.")
 ]
 ConfigOption = Annotated[
-    str | None,
-    typer.Option("--command-config", metavar="FILE", help="Client properties, as for Kafka's own tools."),
+    str | None, typer.Option("--command-config", metavar="FILE", help="Client properties, as for Kafka's own tools.")
 ]
 TimeoutOption = Annotated[
     float | None,
@@ -104,48 +103,51 @@ class TransactionToolRow(output.CommandRow, frozen=True, kw_only=True, rename="p
     """A row whose columns are named as kafka-transactions.sh names them."""
 
 
-def with_admin(
-    bootstrap: str,
-    command_config: str | None,
-    timeout: float | None,
-    action: Callable[[Admin], Awaitable[T]],
-    counting: Counting | None = None,
-    *,
-    reload: Callable[[], bool] | None = None,
-) -> T:
-    """The result of `action`, with a client of the cluster that is closed afterwards. Waits are reported on standard
-    error, and `counting` on a terminal.
+class Address(NamedTuple):
+    """A cluster, as the options name it. `bootstrap`: `HOST:PORT,...`. `command_config`: a file of client properties.
+    `timeout`: seconds for each call."""
 
-    SIGTERM, and SIGHUP when the terminal closes, end it as Ctrl-C does: `action` is cancelled, and can still report its
-    result.
+    bootstrap: str
+    command_config: str | None = None
+    timeout: float | None = None
 
-    Args:
-        bootstrap: `HOST:PORT,...`.
-        command_config: a file of client properties, or None.
-        timeout: seconds for all requests together, or None.
-        action: the coroutine function to run.
-        counting: progress to show on a terminal.
-        reload: called at SIGHUP instead of ending. If it returns True, the client is closed, and `action` is
-            cancelled and called again with one of the properties that the file has then.
-    """
-    from kafkawire.client import Admin
+    def run(
+        self,
+        action: Callable[[Admin], Awaitable[T]],
+        counting: Counting | None = None,
+        *,
+        reload: Callable[[], bool] | None = None,
+    ) -> T:
+        """The result of `action`, with a client of the cluster that is closed afterwards. Waits are reported on
+        standard error, and `counting` on a terminal.
 
-    async def run() -> T:
-        properties = client_properties(command_config, timeout)
-        with _ended_by_signals(reload):
-            async with Admin.connect(bootstrap, properties) as admin:
-                for sentence in admin.cluster.config.unapplied:
-                    warn_once(f"{command_config}: {sentence}")
-                async with reported(admin.cluster.waits, counting):
-                    return await action(admin)
+        SIGTERM, and SIGHUP when the terminal closes, end it as Ctrl-C does: `action` is cancelled, and can still report
+        its result.
 
-    import asyncio
+        Args:
+            action: the coroutine function to run.
+            counting: progress to show on a terminal.
+            reload: called at SIGHUP instead of ending. If it returns True, the client is closed, and `action` is
+                cancelled and called again with one of the properties that the file has then.
+        """
+        from kafkawire.client import Admin
 
-    while True:
-        try:
-            return asyncio.run(run())
-        except _ReloadSignal:
-            pass
+        async def run() -> T:
+            properties = client_properties(self.command_config, self.timeout)
+            with _ended_by_signals(reload):
+                async with Admin.connect(self.bootstrap, properties) as admin:
+                    for sentence in admin.cluster.config.unapplied:
+                        warn_once(f"{self.command_config}: {sentence}")
+                    async with reported(admin.cluster.waits, counting):
+                        return await action(admin)
+
+        import asyncio
+
+        while True:
+            try:
+                return asyncio.run(run())
+            except _ReloadSignal:
+                pass
 
 
 def client_properties(command_config: str | None, timeout: float | None) -> dict[str, str]:
@@ -190,8 +192,7 @@ def _ended_by_signals(reload: Callable[[], bool] | None) -> Iterator[None]:
 
 
 def make_search(
-    bootstrap: str,
-    command_config: str | None,
+    cluster: Address,
     max_transaction_timeout: int | None,
     confirm_after: float,
     blocked_after: int = BLOCKED_AFTER,
@@ -200,8 +201,7 @@ def make_search(
     """The search of these options; `where`: its other attributes.
 
     Args:
-        bootstrap: `HOST:PORT,...`, for commands in findings.
-        command_config: a file of client properties, or None.
+        cluster: for commands in findings.
         max_transaction_timeout: the brokers' limit in minutes; None: their setting.
         confirm_after: seconds between the two readings.
         blocked_after: minutes for which a last stable offset may be held.
@@ -212,8 +212,8 @@ def make_search(
         max_timeout_ms=None if max_transaction_timeout is None else max_transaction_timeout * MINUTE_MS,
         confirm_after_s=confirm_after,
         session_s=max(Search().session_s, confirm_after),
-        address=bootstrap,
-        command_config=command_config,
+        address=cluster.bootstrap,
+        command_config=cluster.command_config,
         blocked_after_ms=blocked_after * MINUTE_MS,
         **where,
     )

@@ -9,26 +9,19 @@ import msgspec
 import typer
 
 from kafkawire.cli import output
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.arguments import MINUTE_MS
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.findings import chosen_format, print_line
 from kafkawire.cli.option_groups import exclusive, refusing
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import TableView
-from kafkawire.cli.txn_options import (
-    BootstrapOption,
-    ConfigOption,
-    TimeoutOption,
-    TransactionToolRow,
-    now_ms,
-    with_admin,
-)
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, ProducerState, TopicPartition
 
 
-class ProducerRow(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
+class ProducerRow(txn.TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """A producer in a partition. The epoch of the coordinator, sequence and timestamp are -1 where there is none, as
     Kafka's tool prints them; offset and duration (since the last timestamp) are None where no transaction is open."""
 
@@ -74,7 +67,7 @@ class ReplicaAnswer(msgspec.Struct, frozen=True):
 
 @refusing(exclusive("--broker-id names one replica, --all-replicas all: give one of them", "broker_id", "all_replicas"))
 def describe_producers(
-    bootstrap: BootstrapOption,
+    bootstrap: txn.BootstrapOption,
     topic: Annotated[list[str], typer.Option("--topic", metavar="NAME", help="The topic; repeatable.")],
     partition: Annotated[
         list[int] | None,
@@ -84,8 +77,8 @@ def describe_producers(
         int | None, typer.Option("--broker-id", metavar="ID", help="Ask this broker's replicas, not the leaders.")
     ] = None,
     all_replicas: Annotated[bool, typer.Option("--all-replicas", help="Query every replica, to compare them.")] = False,
-    command_config: ConfigOption = None,
-    timeout: TimeoutOption = None,
+    command_config: txn.ConfigOption = None,
+    timeout: txn.TimeoutOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
@@ -99,32 +92,22 @@ def describe_producers(
         --topic orders --partition 3 --all-replicas
     """
     wanted = ReplicaSelection(topics=topic, partitions=partition, broker_id=broker_id, all_replicas=all_replicas)
-    print_producers(bootstrap, wanted, command_config, timeout, format, to, wide=wide, no_cut=no_cut)
+    cluster = txn.Address(bootstrap, command_config, timeout)
+    print_producers(cluster, wanted, output.Shown(format, to, wide, no_cut))
 
 
-def print_producers(
-    bootstrap: str,
-    wanted: ReplicaSelection,
-    command_config: str | None,
-    timeout: float | None,
-    format: output.Format | None,
-    to: str | None,
-    *,
-    wide: bool = False,
-    no_cut: bool = False,
-) -> None:
-    """Prints the wanted producers, and raises the exit of the command. `bootstrap`, `command_config`, `timeout`: see
-    `with_admin`. `wanted`: replicas and producers. `format`, `to`, `wide`, `no_cut`: see `output.print_rows`."""
-    check_output(to, [command_config])
+def print_producers(cluster: txn.Address, wanted: ReplicaSelection, printing: output.Shown) -> None:
+    """Prints the wanted producers, and raises the exit of the command."""
+    check_output(printing.output, [cluster.command_config])
     outcome = ReadOutcome()
 
     async def ask(admin: Admin) -> list[ReplicaAnswer]:
         return await _ask(admin, wanted, outcome)
 
-    found = with_admin(bootstrap, command_config, timeout, ask)
+    found = cluster.run(ask)
     if found:
         outcome.read()
-        now = now_ms()
+        now = txn.now_ms()
         lines = (
             _row(answer, state, now)
             for answer in sorted(found, key=lambda one: (one.place, one.broker_id))
@@ -136,10 +119,8 @@ def print_producers(
             for answer in found
             for state in answer.states
         )
-        output.print_rows(
-            lines, [ProducerRow], format=format, output=to, views={ProducerRow: VIEW}, wide=wide, no_cut=no_cut
-        )
-        if unmarked and to is None and chosen_format(format) is output.Format.table:
+        printing.print(lines, [ProducerRow], {ProducerRow: VIEW})
+        if unmarked and printing.output is None and chosen_format(printing.format) is output.Format.table:
             print_line("")
             print_line(
                 "LatestCoordinatorEpoch -1: the partition has seen no marker of the producer id; txn abort sends 0."

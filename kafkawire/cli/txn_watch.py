@@ -10,6 +10,7 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import findings, output
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.arguments import parse_address
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.metrics_server import MetricsEndpoint, serving
@@ -17,20 +18,6 @@ from kafkawire.cli.notes import print_note
 from kafkawire.cli.option_groups import Group, Need, conflict, grouped, refusing
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_output, open_output
-from kafkawire.cli.txn_options import (
-    BLOCKED_AFTER,
-    BlockedAfterOption,
-    BootstrapOption,
-    ConfigOption,
-    ConfirmOption,
-    FetchBytesOption,
-    MaxTimeoutOption,
-    TimeoutOption,
-    TopicOption,
-    make_search,
-    warn_of_limit,
-    with_admin,
-)
 from kafkawire.cli.web_config import WebConfig, read_web_config
 from kafkawire.errors import KafkaWireError
 
@@ -62,17 +49,16 @@ _METRICS = Need(
     Group("What is printed", ("every_poll",)),
 )
 def watch(
-    bootstrap: BootstrapOption,
-    topic: TopicOption = None,
+    bootstrap: txn.BootstrapOption,
+    topic: txn.TopicOption = None,
     broker_id: Annotated[
         int | None, typer.Option("--broker-id", metavar="ID", help="Only partitions with a replica there.")
     ] = None,
-    max_transaction_timeout: MaxTimeoutOption = None,
-    confirm_after: ConfirmOption = 1.0,
-    blocked_after: BlockedAfterOption = BLOCKED_AFTER,
+    max_transaction_timeout: txn.MaxTimeoutOption = None,
+    confirm_after: txn.ConfirmOption = 1.0,
+    blocked_after: txn.BlockedAfterOption = txn.BLOCKED_AFTER,
     interval: Annotated[
-        float,
-        typer.Option(min=1, max=86_400, metavar="SECONDS", help="From one poll to the next."),
+        float, typer.Option(min=1, max=86_400, metavar="SECONDS", help="From one poll to the next.")
     ] = 60.0,
     listen: ListenOption = None,
     web_config: Annotated[
@@ -96,9 +82,9 @@ def watch(
             help="Also read the lag of this consumer group with each poll, for the metrics; repeatable.",
         ),
     ] = None,
-    fetch_bytes: FetchBytesOption = 8 << 20,
-    command_config: ConfigOption = None,
-    timeout: TimeoutOption = None,
+    fetch_bytes: txn.FetchBytesOption = 8 << 20,
+    command_config: txn.ConfigOption = None,
+    timeout: txn.TimeoutOption = None,
 ) -> None:
     """Watch for hanging transactions: what changes is printed as jsonl, and --listen serves metrics for Prometheus.
 
@@ -124,9 +110,9 @@ def watch(
     if textfile is not None:
         check_output(textfile, [command_config, web_config], "--textfile")
     address = None if listen is None else parse_address(listen)
-    search = make_search(
-        bootstrap,
-        command_config,
+    cluster = txn.Address(bootstrap, command_config, timeout)
+    search = txn.make_search(
+        cluster,
         max_transaction_timeout,
         confirm_after,
         blocked_after,
@@ -163,7 +149,7 @@ def watch(
         def reload() -> bool:
             return _reload(bootstrap, command_config, metrics)
 
-        done = with_admin(bootstrap, command_config, timeout, run, reload=None if once or _on_terminal() else reload)
+        done = cluster.run(run, reload=None if once or _on_terminal() else reload)
     if done.error is not None:
         raise done.error
     assert done.observation is not None
@@ -193,7 +179,7 @@ def _reload(bootstrap: str, command_config: str | None, metrics: _Metrics | None
 
 def _print(found: list[rows.Change | rows.Poll], watching: Watch, *, every_poll: bool) -> None:
     if watching.observation is not None:
-        warn_of_limit(watching.observation.audit.read.settings)
+        txn.warn_of_limit(watching.observation.audit.read.settings)
     shown = [
         row for row in found if isinstance(row, rows.Change) or every_poll or row.outcome == "failed" or row.missed
     ]

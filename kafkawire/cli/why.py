@@ -10,6 +10,8 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import exit_codes, output
+from kafkawire.cli import source_options as sources
+from kafkawire.cli import txn_options as txn
 from kafkawire.cli.arguments import MINUTE_MS, InputError
 from kafkawire.cli.findings import chosen_format, print_line
 from kafkawire.cli.formatting import brief, printable
@@ -25,30 +27,11 @@ from kafkawire.cli.option_groups import (
 )
 from kafkawire.cli.output import Format
 from kafkawire.cli.progress import progress, total_size
-from kafkawire.cli.source_options import (
-    AsOfOption,
-    ClusterOption,
-    PartitionsOption,
-    StatePartitionsOption,
-    TierKeysOption,
-    check_source,
-)
-from kafkawire.cli.txn_options import (
-    BLOCKED_AFTER,
-    BlockedAfterOption,
-    ConfigOption,
-    ConfirmOption,
-    FetchBytesOption,
-    MaxTimeoutOption,
-    TimeoutOption,
-    make_search,
-    warn_of_limit,
-    with_admin,
-)
 from kafkawire.cli.wait_reports import Counting
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin
+    from kafkawire.logdir import LogDirectory
     from kafkawire.transactions import Settings
 
 #: Sentences on what was not read that are printed; json has all.
@@ -91,14 +74,14 @@ def why(
     ] = None,
     group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="What blocks this group.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="What blocks this topic.")] = None,
-    partition: PartitionsOption = None,
+    partition: sources.PartitionsOption = None,
     transactional_id: Annotated[
         str | None, typer.Option("--transactional-id", metavar="ID", help="What this id holds, and waits for.")
     ] = None,
     producer_id: Annotated[
         int | None, typer.Option("--producer-id", min=0, metavar="N", help="Likewise, by its producer id.")
     ] = None,
-    bootstrap_server: ClusterOption = None,
+    bootstrap_server: sources.ClusterOption = None,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Print what each answer rests on, and all commands.")
     ] = False,
@@ -115,15 +98,15 @@ def why(
             help="Of a topic: the N transactions that blocked read_committed consumers the longest, also ended ones.",
         ),
     ] = None,
-    max_transaction_timeout: MaxTimeoutOption = None,
-    confirm_after: ConfirmOption = 1.0,
-    blocked_after: BlockedAfterOption = BLOCKED_AFTER,
-    fetch_bytes: FetchBytesOption = 8 << 20,
-    as_of: AsOfOption = None,
-    txn_partitions: StatePartitionsOption = None,
-    tier_key: TierKeysOption = None,
-    command_config: ConfigOption = None,
-    timeout: TimeoutOption = None,
+    max_transaction_timeout: txn.MaxTimeoutOption = None,
+    confirm_after: txn.ConfirmOption = 1.0,
+    blocked_after: txn.BlockedAfterOption = txn.BLOCKED_AFTER,
+    fetch_bytes: txn.FetchBytesOption = 8 << 20,
+    as_of: sources.AsOfOption = None,
+    txn_partitions: sources.StatePartitionsOption = None,
+    tier_key: sources.TierKeysOption = None,
+    command_config: txn.ConfigOption = None,
+    timeout: txn.TimeoutOption = None,
     format: output.PrintedFormatOption = None,
 ) -> None:
     """What blocks a group, a topic, a transactional id or a producer: what waits, on what, who must act, until when,
@@ -153,22 +136,28 @@ def why(
         if words is None:
             return
         subject, given = words, []
-    check_source(given, bootstrap_server)
+    sources.check_source(given, bootstrap_server)
+
+    def source() -> LogDirectory | txn.Address:
+        from kafkawire import logdir
+
+        if bootstrap_server is not None:
+            return txn.Address(bootstrap_server, command_config, timeout)
+        return logdir.open(*given, tier_keys=tier_key or ())
+
     if longest is not None:
         if subject.topic is None:
             raise typer.BadParameter("--longest needs --topic, and goes not with --history", param_hint="--longest")
         from kafkawire.cli.why_longest import print_longest
 
-        print_longest(
-            given, bootstrap_server, command_config, timeout, subject, longest, fetch_bytes, chosen, tier_key or ()
-        )
+        print_longest(source(), subject, longest, fetch_bytes, chosen)
         return
     if history:
         if subject.group is None and subject.transactional_id is None:
             raise typer.BadParameter("--history needs --group or --transactional-id")
         from kafkawire.cli.why_history import print_history
 
-        print_history(given, bootstrap_server, command_config, timeout, subject, fetch_bytes, chosen, tier_key or ())
+        print_history(source(), subject, fetch_bytes, chosen)
         return
     if bootstrap_server is None:
         settings = Settings(
@@ -179,13 +168,9 @@ def why(
         )
         found = _copied(given, subject, settings, tier_key or ())
     else:
-        search = make_search(
-            bootstrap_server,
-            command_config,
-            max_transaction_timeout,
-            confirm_after,
-            blocked_after,
-            fetch_bytes=fetch_bytes,
+        cluster = txn.Address(bootstrap_server, command_config, timeout)
+        search = txn.make_search(
+            cluster, max_transaction_timeout, confirm_after, blocked_after, fetch_bytes=fetch_bytes
         )
         asked, counting = subject, Counting()
 
@@ -194,8 +179,8 @@ def why(
 
             return await read_why(admin.cluster, asked, search, counting.advance)
 
-        found = with_admin(bootstrap_server, command_config, timeout, ask, counting)
-        warn_of_limit(found.read.settings)
+        found = cluster.run(ask, counting)
+        txn.warn_of_limit(found.read.settings)
     if chosen is Format.table:
         _print(found, evidence=evidence)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kafkawire import rows
@@ -10,11 +10,13 @@ from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.output import Format
+from kafkawire.cli.source_options import leading_replicas
 from kafkawire.cli.table import TableView
-from kafkawire.cli.txn_options import with_admin
+from kafkawire.cli.txn_options import Address
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin
+    from kafkawire.logdir import LogDirectory
 
 
 class EventLine(output.CommandRow, frozen=True, kw_only=True):
@@ -25,22 +27,11 @@ class EventLine(output.CommandRow, frozen=True, kw_only=True):
     what: str
 
 
-def print_history(
-    paths: Sequence[str],
-    bootstrap: str | None,
-    command_config: str | None,
-    timeout: float | None,
-    subject: rows.Subject,
-    fetch_bytes: int,
-    format: Format,
-    tier_keys: Sequence[str],
-) -> None:
-    """Prints the events in order. Ends with exit code 4 where something could not be read. `paths`: copies; or
-    `bootstrap`: a cluster, of whose log at most `fetch_bytes` are fetched. `subject`: a group or a transactional id."""
+def print_history(source: LogDirectory | Address, subject: rows.Subject, fetch_bytes: int, format: Format) -> None:
+    """Prints the events of a group or a transactional id, in order. Ends with exit code 4 where something could not be
+    read. `source`: copies; or a cluster, of whose log at most `fetch_bytes` are fetched."""
     outcome = ReadOutcome()
-    found = _copied(paths, subject, tier_keys) if bootstrap is None else _live(
-        bootstrap, command_config, timeout, subject, fetch_bytes
-    )  # fmt: skip
+    found = _live(source, subject, fetch_bytes) if isinstance(source, Address) else _copied(source, subject)
     seen = 0
 
     def events() -> Iterator[rows.HistoryEvent | rows.DamageRow]:
@@ -71,33 +62,21 @@ def print_history(
 def _line(one: rows.HistoryEvent) -> EventLine:
     from kafkawire.transactions.formatting import when
 
-    return EventLine(time=when(one.timestamp), offset=one.offset, what=one.what)
+    return EventLine.of(one, time=when(one.timestamp))
 
 
-def _copied(
-    paths: Sequence[str], subject: rows.Subject, tier_keys: Sequence[str]
-) -> Iterator[rows.HistoryEvent | rows.DamageRow]:
-    from kafkawire import logdir
+def _copied(directory: LogDirectory, subject: rows.Subject) -> Iterator[rows.HistoryEvent | rows.DamageRow]:
     from kafkawire.offsets.copied_history import copied_history
-    from kafkawire.offsets.copied_why import UnknownSubjectError, one_cluster
-    from kafkawire.offsets.leading_replica import LeadingReplicas
 
-    directory = logdir.open(*paths, tier_keys=tier_keys)
-    try:
-        one_cluster(directory)
-    except UnknownSubjectError as error:
-        raise InputError(str(error)) from None
-    yield from copied_history(LeadingReplicas(directory), subject)
+    yield from copied_history(leading_replicas(directory), subject)
 
 
-def _live(
-    bootstrap: str, command_config: str | None, timeout: float | None, subject: rows.Subject, fetch_bytes: int
-) -> Iterator[rows.HistoryEvent]:
+def _live(cluster: Address, subject: rows.Subject, fetch_bytes: int) -> Iterator[rows.HistoryEvent]:
     """The events of a cluster: of at most `fetch_bytes` of a log, so that they can be held."""
 
     async def ask(admin: Admin) -> list[rows.HistoryEvent]:
         from kafkawire.client.diagnosis.history_reading import read_history
 
-        return [event async for event in read_history(admin.cluster, subject, fetch_bytes, timeout)]
+        return [event async for event in read_history(admin.cluster, subject, fetch_bytes, cluster.timeout)]
 
-    yield from with_admin(bootstrap, command_config, timeout, ask)
+    yield from cluster.run(ask)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kafkawire import rows
@@ -10,11 +10,13 @@ from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.output import Format
+from kafkawire.cli.source_options import leading_replicas
 from kafkawire.cli.table import TableView
-from kafkawire.cli.txn_options import with_admin
+from kafkawire.cli.txn_options import Address
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin
+    from kafkawire.logdir import LogDirectory
 
 Made = rows.Hold | rows.DamageRow
 
@@ -33,27 +35,16 @@ class HoldLine(output.CommandRow, frozen=True, kw_only=True):
 
 
 def print_longest(
-    paths: Sequence[str],
-    bootstrap: str | None,
-    command_config: str | None,
-    timeout: float | None,
-    subject: rows.Subject,
-    most: int,
-    fetch_bytes: int,
-    format: Format,
-    tier_keys: Sequence[str],
+    source: LogDirectory | Address, subject: rows.Subject, most: int, fetch_bytes: int, format: Format
 ) -> None:
-    """Prints the longest holds of a topic's partitions. Ends with exit code 4 where something could not be read.
-
-    Args:
-        paths: copies; or `bootstrap`: a cluster, of whose partitions at most `fetch_bytes` are fetched.
-        subject: a topic, or partitions of it. most: number of holds.
-    """
+    """Prints the longest holds of a topic, or of partitions of it. Ends with exit code 4 where something could not be
+    read. `source`: copies; or a cluster, of whose partitions at most `fetch_bytes` are fetched. `most`: number of
+    holds."""
     outcome = ReadOutcome()
-    if bootstrap is None:
-        found = _copied(paths, subject, most, tier_keys)
+    if isinstance(source, Address):
+        found = iter(_live(source, subject, most, fetch_bytes))
     else:
-        found = iter(_live(bootstrap, command_config, timeout, subject, most, fetch_bytes))
+        found = _copied(source, subject, most)
 
     def holds() -> Iterator[Made]:
         for one in found:
@@ -75,49 +66,33 @@ def print_longest(
 def _line(one: rows.Hold) -> HoldLine:
     from kafkawire.transactions.formatting import duration, when
 
-    return HoldLine(
+    return HoldLine.of(
+        one,
         held="not known" if one.held_ms is None else duration(one.held_ms),
         partition=f"{one.topic}-{one.partition}",
-        transactional_id=one.transactional_id,
-        producer_id=one.producer_id,
-        first_offset=one.first_offset,
-        outcome=one.outcome,
         since=None if one.held_since is None else when(one.held_since),
         ended=None if one.ended is None else when(one.ended),
     )
 
 
-def _copied(paths: Sequence[str], subject: rows.Subject, most: int, tier_keys: Sequence[str]) -> Iterator[Made]:
-    from kafkawire import logdir
+def _copied(directory: LogDirectory, subject: rows.Subject, most: int) -> Iterator[Made]:
     from kafkawire.offsets.copied_holds import copied_holds
-    from kafkawire.offsets.copied_why import UnknownSubjectError, check_topic, one_cluster
-    from kafkawire.offsets.leading_replica import LeadingReplicas
+    from kafkawire.offsets.copied_why import UnknownSubjectError, check_topic
 
-    directory = logdir.open(*paths, tier_keys=tier_keys)
-    replicas, topic = LeadingReplicas(directory), subject.topic or ""
+    replicas, topic = leading_replicas(directory), subject.topic or ""
     try:
-        one_cluster(directory)
         check_topic(replicas, subject)
     except UnknownSubjectError as error:
         raise InputError(str(error)) from None
     yield from copied_holds(replicas, topic, subject.partitions or replicas.numbers(topic), most)
 
 
-def _live(
-    bootstrap: str,
-    command_config: str | None,
-    timeout: float | None,
-    subject: rows.Subject,
-    most: int,
-    fetch_bytes: int,
-) -> Iterable[Made]:
+def _live(cluster: Address, subject: rows.Subject, most: int, fetch_bytes: int) -> Iterable[Made]:
     async def ask(admin: Admin) -> list[Made]:
         from kafkawire.client.diagnosis.holds_reading import read_holds
 
         numbers = frozenset(subject.partitions) or None
-        return [
-            one async for one in read_holds(admin.cluster, subject.topic or "", numbers, most, fetch_bytes, timeout)
-        ]
+        found = read_holds(admin.cluster, subject.topic or "", numbers, most, fetch_bytes, cluster.timeout)
+        return [one async for one in found]
 
-    found: list[Made] = with_admin(bootstrap, command_config, timeout, ask)
-    return found
+    return cluster.run(ask)

@@ -30,6 +30,7 @@ _LOGS = Need("--logs", "--logs", lambda values: values["bootstrap_server"] is No
 #: The counts of what breaks a promise.
 _FOUND = ("anomalies", "read_anomalies", "transaction_anomalies", "order_anomalies", "commit_anomalies")
 
+#: What a table shows of each kind of row, in the order of the columns of csv.
 _VIEWS: Views = {
     rows.WitnessSummary: TableView(
         columns=(
@@ -71,15 +72,6 @@ _VIEWS: Views = {
         minor=("records", "acks", "sendings", "producer_epoch", "client_id", "file"),
         prose=("rule", "hint"),
     ),
-    rows.ReadAnomaly: TableView(
-        columns=(
-            "name", "topic", "partition", "first_offset", "last_offset", "producer_id", "producer_epoch", "client_id",
-            "packet", "response_packet", "file", "log", "rule", "hint",
-        ),
-        primary=("name", "topic", "partition", "first_offset", "response_packet", "rule"),
-        minor=("producer_epoch", "client_id", "file", "packet"),
-        prose=("rule", "hint"),
-    ),
     rows.TransactionAnomaly: TableView(
         columns=(
             "name", "topic", "partition", "offset", "marker_offset", "producer_id", "producer_epoch", "end_txn",
@@ -96,6 +88,15 @@ _VIEWS: Views = {
         ),
         primary=("name", "topic", "partition", "offset", "later_offset", "packet"),
         minor=("producer_epoch", "client_id", "file"),
+        prose=("rule", "hint"),
+    ),
+    rows.ReadAnomaly: TableView(
+        columns=(
+            "name", "topic", "partition", "first_offset", "last_offset", "producer_id", "producer_epoch", "client_id",
+            "packet", "response_packet", "file", "log", "rule", "hint",
+        ),
+        primary=("name", "topic", "partition", "first_offset", "response_packet", "rule"),
+        minor=("producer_epoch", "client_id", "file", "packet"),
         prose=("rule", "hint"),
     ),
     rows.CommitAnomaly: TableView(
@@ -191,19 +192,20 @@ def witness(
     notes = FileNotes()
     if report is not None:
         check_log_output(report, [*paths, *captures, *(keylog or ()), *(tier_key or ())], "--report")
-    shown = _Shown(format, to, report, wide=wide, no_cut=no_cut)
+    printing = output.Shown(format, to, wide, no_cut)
     if engine is Engine.spark:
-        found, problems, unreadable = _on_spark(
+        rows_found, problems, unreadable = _on_spark(
             captures, paths, master, spark_conf, notes,
             most=max_anomalies, keylog=keylog or (), decode_as=rules, tier_keys=tier_key or (),
         )  # fmt: skip
-        shown.print([*unreadable, *found], notes.incomplete(), problems)
+        _print([*unreadable, *rows_found], notes.incomplete(), problems, printing, report)
         return
     with _held_side(paths, tier_key, bootstrap_server, command_config) as held:
         joined = Witness(held, most=max_anomalies)
         for file in captures:
             _take(joined, file, keylog, rules, notes)
-        shown.print(chain(_unreadable(held), joined.rows()), notes.incomplete(), joined.problems)
+        found = chain(_unreadable(held), joined.rows())
+        _print(found, notes.incomplete(), joined.problems, printing, report)
 
 
 @contextmanager
@@ -239,12 +241,7 @@ def _unreadable(held: LogDirectory | HeldSide) -> list[rows.DamageRow]:
 
 
 def _on_spark(
-    captures: list[str],
-    paths: list[str],
-    master: str | None,
-    conf: dict[str, str],
-    notes: FileNotes,
-    **options: Any,
+    captures: list[str], paths: list[str], master: str | None, conf: dict[str, str], notes: FileNotes, **options: Any
 ) -> tuple[list[rows.Row], list[str], list[rows.DamageRow]]:
     from kafkawire import logdir
     from kafkawire.cli.progress import spark_tasks
@@ -260,59 +257,31 @@ def _on_spark(
     return found, problems, _unreadable(logdir.open(*paths, tier_keys=options["tier_keys"]))
 
 
-class _Shown:
-    """How rows are printed."""
+def _print(
+    found: Iterable[rows.Row], missing: list[str], problems: list[str], printing: output.Shown, report: str | None
+) -> None:
+    """Prints the rows, and ends with the exit code. `missing`: what could not be read. `problems`: gets more, while
+    `found` is made. `report`: the file of a page."""
+    broken = 0
 
-    def __init__(
-        self, format: output.Format | None, to: str | None, report: str | None, *, wide: bool, no_cut: bool
-    ) -> None:
-        self._format, self._to, self._report = format, to, report
-        self._wide, self._no_cut = wide, no_cut
+    def judged() -> Iterator[rows.Row]:
+        nonlocal broken
+        for row in found:
+            if isinstance(row, rows.WitnessSummary):
+                broken = sum(getattr(row, name) for name in _FOUND)
+            missing.extend(_missing(row))
+            yield row
+        missing.extend(problems)
 
-    def print(self, found: Iterable[rows.Row], missing: list[str], problems: list[str]) -> None:
-        """Prints the rows, and ends with the exit code. `missing`: what could not be read. `problems`: gets more, while
-        `found` is made."""
-        broken = 0
+    shown: Iterable[rows.Row] = judged()
+    if report is not None:
+        from kafkawire import report as reports
 
-        def judged() -> Iterator[rows.Row]:
-            nonlocal broken
-            for row in found:
-                if isinstance(row, rows.WitnessSummary):
-                    broken = sum(getattr(row, name) for name in _FOUND)
-                missing.extend(_missing(row))
-                yield row
-            missing.extend(problems)
-
-        rows_shown: Iterable[rows.Row] = judged()
-        if self._report is not None:
-            from kafkawire import report as reports
-
-            with open_output(self._report) as page:
-                rows_shown = list(rows_shown)  # totals, and anomalies up to the limit
-                page.write(reports.render_witness(rows_shown).encode())
-        output.print_rows(
-            rows_shown,
-            [
-                rows.WitnessSummary,
-                rows.FateTotal,
-                rows.ReadTotal,
-                rows.TransactionTotal,
-                rows.CommitTotal,
-                rows.Premise,
-                rows.DeliveryAnomaly,
-                rows.TransactionAnomaly,
-                rows.OrderAnomaly,
-                rows.ReadAnomaly,
-                rows.CommitAnomaly,
-                rows.DamageRow,
-            ],
-            format=self._format,
-            output=self._to,
-            views=_VIEWS,
-            wide=self._wide,
-            no_cut=self._no_cut,
-        )
-        exit_codes.end(rows.Outcome(found=broken > 0, complete=not missing, missing=tuple(missing)))
+        with open_output(report) as page:
+            shown = list(shown)  # totals, and anomalies up to the limit
+            page.write(reports.render_witness(shown).encode())
+    printing.print(shown, tuple(_VIEWS), _VIEWS)
+    exit_codes.end(rows.Outcome(found=broken > 0, complete=not missing, missing=tuple(missing)))
 
 
 def _missing(row: rows.Row) -> Iterator[str]:

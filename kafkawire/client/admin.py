@@ -13,19 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 
 from kafkawire import rows
+from kafkawire.client import results
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.hanging_search import find_hanging
 from kafkawire.client.diagnosis.search import Search
-from kafkawire.client.results import (
-    Marked,
-    Offsets,
-    ProducerIdAndEpoch,
-    ProducerState,
-    Results,
-    TopicPartition,
-    TransactionDescription,
-    TransactionListing,
-)
 from kafkawire.client.rpc.partition_offsets import list_offsets
 from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.client.rpc.transactional_ids import describe_transactions, fence_producers, list_transactions
@@ -75,7 +66,7 @@ class Admin:
         pattern: str | None = None,
         broker_ids: Collection[int] | None = None,
         timeout_s: float | None = None,
-    ) -> Results[int, tuple[TransactionListing, ...]]:
+    ) -> results.Results[int, tuple[results.TransactionListing, ...]]:
         """The transactional ids that brokers coordinate, by broker; by default of all brokers.
 
         Ids that the principal may not Describe are left out without notice (KIP-664).
@@ -102,13 +93,13 @@ class Admin:
 
     async def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_s: float | None = None
-    ) -> Results[str, TransactionDescription]:
+    ) -> results.Results[str, results.TransactionDescription]:
         """Each transactional id, as its coordinator describes it."""
         return await describe_transactions(self.cluster, transactional_ids, self.cluster.deadline(timeout_s))
 
     async def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_s: float | None = None
-    ) -> Results[str, ProducerIdAndEpoch]:
+    ) -> results.Results[str, results.ProducerIdAndEpoch]:
         """Ends the open transaction of each id through its coordinator, and fences its producer (InitProducerId).
 
         As with Kafka's `fenceProducers`, an id that does not exist is created.
@@ -119,12 +110,12 @@ class Admin:
 
     async def describe_producers(
         self,
-        partitions: Iterable[TopicPartition],
+        partitions: Iterable[results.TopicPartition],
         *,
         broker_id: int | None = None,
         timeout_s: float | None = None,
         progress: Callable[[int], None] | None = None,
-    ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
+    ) -> results.Results[results.TopicPartition, tuple[results.ProducerState, ...]]:
         """The producers that the leader of each partition remembers, or the replica on `broker_id`.
 
         Args:
@@ -134,21 +125,21 @@ class Admin:
         return await describe_producers(self.cluster, partitions, deadline, broker_id=broker_id, progress=progress)
 
     async def offsets(
-        self, partitions: Iterable[TopicPartition], *, timeout_s: float | None = None
-    ) -> Results[TopicPartition, Offsets]:
+        self, partitions: Iterable[results.TopicPartition], *, timeout_s: float | None = None
+    ) -> results.Results[results.TopicPartition, results.Offsets]:
         """Log start, last stable offset and high watermark of partitions (ListOffsets; Describe on the topic)."""
         return await list_offsets(self.cluster, partitions, self.cluster.deadline(timeout_s))
 
     async def abort_transaction(
         self,
-        partition: TopicPartition,
+        partition: results.TopicPartition,
         *,
         start_offset: int | None = None,
         producer_id: int | None = None,
         producer_epoch: int | None = None,
         coordinator_epoch: int | None = None,
         timeout_s: float | None = None,
-    ) -> Marked:
+    ) -> results.Marked:
         """Writes an ABORT marker for one transaction into one partition, whatever the state at its coordinator.
 
         Destroys data where the transaction is not hanging: `actions.aborting.abort` judges it first, and verifies. The

@@ -33,12 +33,7 @@ if TYPE_CHECKING:
     from kafkawire.logdir.view import View
 
 #: Name -> module: what needs NumPy is imported on first use.
-_HOMES = {
-    "Outcomes": "transaction_states",
-    "OutcomesByFile": "isolation",
-    "View": "view",
-    "outcomes_of": "isolation",
-}
+_HOMES = {"Outcomes": "transaction_states", "OutcomesByFile": "isolation", "View": "view", "outcomes_of": "isolation"}
 
 __all__ = [
     "BrokerDirectory",

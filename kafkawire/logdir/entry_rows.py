@@ -8,52 +8,43 @@ from typing import Any
 from msgspec.structs import asdict
 
 from kafkawire import rows
-from kafkawire.logdir.entries import (
-    AbortedEntry,
-    CheckpointLine,
-    EpochLine,
-    FileEntry,
-    OffsetEntry,
-    Property,
-    SnapshotEntry,
-    TimeEntry,
-)
+from kafkawire.logdir import entries
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 
 
-def _place(entry: FileEntry, file: LocatedFile) -> dict[str, Any]:
+def _place(entry: entries.FileEntry, file: LocatedFile) -> dict[str, Any]:
     return {**file.place, "position": entry.position}
 
 
-def _index(entry: OffsetEntry, file: LocatedFile) -> rows.Row:
+def _index(entry: entries.OffsetEntry, file: LocatedFile) -> rows.Row:
     offset = (file.offset or 0) + entry.relative_offset
     return rows.Index(**_place(entry, file), offset=offset, log_position=entry.log_position)
 
 
-def _time_index(entry: TimeEntry, file: LocatedFile) -> rows.Row:
+def _time_index(entry: entries.TimeEntry, file: LocatedFile) -> rows.Row:
     offset = (file.offset or 0) + entry.relative_offset
     return rows.TimeIndex(**_place(entry, file), timestamp=entry.timestamp, offset=offset)
 
 
-def _aborted(entry: AbortedEntry, file: LocatedFile) -> rows.Row:
+def _aborted(entry: entries.AbortedEntry, file: LocatedFile) -> rows.Row:
     return rows.TxnIndex(**_place(entry, file), version=entry.version, **_fields(entry.aborted))
 
 
-def _snapshot(entry: SnapshotEntry, file: LocatedFile) -> rows.Row:
+def _snapshot(entry: entries.SnapshotEntry, file: LocatedFile) -> rows.Row:
     return rows.Snapshot(**_place(entry, file), offset=file.offset, **_fields(entry.producer))
 
 
-def _epoch(entry: EpochLine, file: LocatedFile) -> rows.Row:
+def _epoch(entry: entries.EpochLine, file: LocatedFile) -> rows.Row:
     return rows.Epoch(**file.place, **asdict(entry))
 
 
-def _checkpoint(entry: CheckpointLine, file: LocatedFile) -> rows.Row:
+def _checkpoint(entry: entries.CheckpointLine, file: LocatedFile) -> rows.Row:
     return rows.Checkpoint(**{**file.place, **asdict(entry)}, name=file.name)
 
 
-def _property(entry: Property, file: LocatedFile) -> rows.Row:
+def _property(entry: entries.Property, file: LocatedFile) -> rows.Row:
     return rows.PropertyRow(**file.place, **asdict(entry))
 
 

@@ -59,21 +59,10 @@ _NAMED = {
 _KINDS = {"checkpoint": "kraft-snapshot", "leader_epoch_checkpoint": "epochs"}
 
 #: Kinds of files in a partition's directory, which distinguish it from others of a similar name (`broker-1`).
-PARTITION_KINDS = frozenset(
-    {
-        "log",
-        "index",
-        "timeindex",
-        "txnindex",
-        "snapshot",
-        "epochs",
-        "partition-metadata",
-        "kraft-snapshot",
-        "quorum-state",
-        "rsm-manifest",
-    }
-)
-
+PARTITION_KINDS = frozenset({
+    "log", "index", "timeindex", "txnindex", "snapshot", "epochs", "partition-metadata", "kraft-snapshot",
+    "quorum-state", "rsm-manifest",
+})  # fmt: skip
 
 _HIGHEST_PARTITION = (1 << 31) - 1
 

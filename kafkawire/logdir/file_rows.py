@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 
@@ -23,6 +23,8 @@ from kafkawire.records.internal_topics import CLUSTER_METADATA
 
 #: An index of more bytes is none: segment.index.bytes is an int32.
 _MAX_INDEX = 1 << 31
+
+T = TypeVar("T")
 
 DEFAULT = Options()
 
@@ -133,6 +135,15 @@ def log_rows(found: Iterable[Batch | Damage], file: LocatedFile, options: Option
         except RecordError as error:
             damage = Damage(item.position, "bad_records", str(error), item.position + item.size)
             yield rows.DamageRow.of(damage, **place)
+
+
+def damage_as_rows(file: LocatedFile, items: Iterable[T | Damage]) -> Iterator[T | rows.DamageRow]:
+    """What is read of a file, with rows for damage, and for what cannot be read of it any further."""
+    try:
+        for item in items:
+            yield rows.DamageRow.of(item, **file.place) if isinstance(item, Damage) else item
+    except OSError as error:
+        yield rows.DamageRow(**file.place, reason="unreadable", detail=error.strerror or str(error))
 
 
 def _index_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:

@@ -29,11 +29,7 @@ class Links:
     """Which links to folders are followed below a path: each target once, and none that leads back.
 
     What lies below the path is listed there. Only under the name of a partition it is followed as well: it is a
-    partition of the log directory that the link is in.
-
-    Args:
-        top: the path.
-    """
+    partition of the log directory that the link is in. `top`: the path."""
 
     def __init__(self, top: str) -> None:
         self._top = os.path.realpath(top)

@@ -23,10 +23,7 @@ from kafkawire.records.source import WatchedSource
 
 _WINDOW = 1 << 18
 #: kind of file -> reader of its entries
-_READERS: dict[str, Callable[[Source], Iterator[FileEntry | Damage]]] = {
-    "index": offset_index,
-    "timeindex": time_index,
-}
+_READERS: dict[str, Callable[[Source], Iterator[FileEntry | Damage]]] = {"index": offset_index, "timeindex": time_index}
 #: How many times over a log may be read for its index.
 _MOST_READS = 4
 MISMATCH = "index_mismatch"

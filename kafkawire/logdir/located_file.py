@@ -119,12 +119,7 @@ class LocatedFile(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, path=os.path.join(directory, ".".join(parts)), kind=kind, limit=None)
 
     def batches(
-        self,
-        *,
-        start: int = 0,
-        end: int | None = None,
-        check_crc: bool = True,
-        max_batch_bytes: int = MAX_BATCH_BYTES,
+        self, *, start: int = 0, end: int | None = None, check_crc: bool = True, max_batch_bytes: int = MAX_BATCH_BYTES
     ) -> Iterator[Batch | Damage]:
         """The batches of a segment (or KRaft snapshot) and the damage between them; see `records.read`.
 

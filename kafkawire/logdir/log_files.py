@@ -6,18 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kafkawire.logdir.file_names import (
-    PARTITION_KINDS,
-    REMOTE_INDEXES,
-    TIERED,
-    FileName,
-    PartitionName,
-    file_name,
-    is_tiered,
-    objects_partition_name,
-    partition_name,
-    tiered_partition_name,
-)
+from kafkawire.logdir import file_names
 from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.located_file import UNKNOWN, LocatedFile
 from kafkawire.logdir.tier_objects import INDEXES, SLICES
@@ -44,21 +33,21 @@ class LogFile(LocatedFile, frozen=True):
         return rows_of(self)
 
 
-def log_file(path: str, partition: PartitionName | None = None, tier_keys: tuple[str, ...] = ()) -> LogFile:
+def log_file(path: str, partition: file_names.PartitionName | None = None, tier_keys: tuple[str, ...] = ()) -> LogFile:
     """The file at `path`, in the directory of that partition, or of a broker as a whole. `tier_keys`: paths of private
     keys for encrypted tiers."""
     directory, name = os.path.split(path)
-    found = file_name(name) or FileName(UNKNOWN, None, "")
+    found = file_names.file_name(name) or file_names.FileName(UNKNOWN, None, "")
     if partition is None:
-        if os.path.basename(directory) == REMOTE_INDEXES:
+        if os.path.basename(directory) == file_names.REMOTE_INDEXES:
             directory = os.path.dirname(directory)
         return LogFile(path, directory, found.kind, None, None, found.offset, found.state)
-    in_tier = partition.state == TIERED
-    in_objects = in_tier and tiered_partition_name(os.path.basename(directory)) is None
+    in_tier = partition.state == file_names.TIERED
+    in_objects = in_tier and file_names.tiered_partition_name(os.path.basename(directory)) is None
     if in_objects:
         directory = os.path.dirname(directory)
     root, state = _root(directory), found.state or partition.state
-    if in_tier and not is_tiered(name):  # it is no part of the tier
+    if in_tier and not file_names.is_tiered(name):  # it is no part of the tier
         in_objects, state = False, found.state
     kind, keys = found.kind, tier_keys if in_objects else ()
     return LogFile(path, root, kind, partition.topic, partition.partition, found.offset, state, None, in_objects, keys)
@@ -71,18 +60,22 @@ def _root(directory: str) -> str:
     return os.path.dirname(directory)
 
 
-def partition_of(directory: str, names: Iterable[str]) -> PartitionName | None:
+def partition_of(directory: str, names: Iterable[str]) -> file_names.PartitionName | None:
     """The partition whose directory this is, judged by its name and by the files in it: a broker's log directory may be
     named alike (`broker-1`), and a topic's id in a tier may end as a partition does."""
     names = list(names)
     topic, name = os.path.split(os.path.abspath(directory))
-    if any(map(is_tiered, names)):
-        partition = tiered_partition_name(name) or objects_partition_name(os.path.basename(topic), name)
+    if any(map(file_names.is_tiered, names)):
+        partition = file_names.tiered_partition_name(name) or file_names.objects_partition_name(
+            os.path.basename(topic), name
+        )
     else:
-        partition = partition_name(name)
-    found = filter(None, map(file_name, segment_names(names)))
+        partition = file_names.partition_name(name)
+    found = filter(None, map(file_names.file_name, segment_names(names)))
     # A KRaft snapshot without an offset is the broker's `bootstrap.checkpoint`.
-    known = (one.kind in PARTITION_KINDS and (one.kind, one.offset) != ("kraft-snapshot", None) for one in found)
+    known = (
+        one.kind in file_names.PARTITION_KINDS and (one.kind, one.offset) != ("kraft-snapshot", None) for one in found
+    )
     return partition if partition is not None and any(known) else None
 
 
@@ -90,7 +83,7 @@ def segment_names(names: Iterable[str]) -> Iterator[str]:
     """The names of files, with those of the indexes that are in one object of a tier."""
     for name in names:
         stem, _, suffix = name.rpartition(".")
-        if suffix != INDEXES or not is_tiered(name):
+        if suffix != INDEXES or not file_names.is_tiered(name):
             yield name
         else:
             yield from (f"{stem}.{one}" for one in SLICES)

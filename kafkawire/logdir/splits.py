@@ -25,11 +25,7 @@ def ranges(file: LocatedFile, size: int) -> list[tuple[int, int | None]]:
     """Parts of a segment of about `size` bytes each, which together are all of it; the last one's end is None.
 
     Parts begin where a batch begins that its checksum proves. The segment's index has positions of batches; where it
-    has none, headers are walked over. After damage a segment is not split.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    has none, headers are walked over. After damage a segment is not split. Raises OSError: the file cannot be read."""
     if file.size <= size:
         return [(0, None)]
     points = [0, *_points(file, size)]

@@ -23,11 +23,8 @@ def in_use(files: Iterable[L]) -> tuple[L, ...]:
 
     A compacted segment is written as `.cleaned`, renamed to `.swap` when it is whole, and then takes the place of those
     that it was made of. A broker that was stopped in between renames `.swap` files and deletes the segments that begin
-    in the range of their offsets; `.cleaned` files, and `.swap` files from the first of these on, it deletes.
-
-    Args:
-        files: all of the folder. Swapped segments are read for their ends; nothing is where there is none.
-    """
+    in the range of their offsets; `.cleaned` files, and `.swap` files from the first of these on, it deletes. `files`:
+    all of the folder. Swapped segments are read for their ends; nothing is where there is none."""
     files = tuple(files)
     plain = [file for file in files if file.state not in _LEFT]
     cleaned = min((file.offset or 0 for file in files if file.state == _CLEANED), default=None)

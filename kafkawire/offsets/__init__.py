@@ -24,6 +24,7 @@ try:
 except ImportError:
     raise MissingExtraError("kafkawire.offsets", "arrow") from None
 
+from kafkawire.logdir.file_rows import damage_as_rows
 from kafkawire.offsets.equal_records import EqualRecordSearch
 from kafkawire.offsets.offset_summary import OffsetSummary, ranges
 from kafkawire.offsets.partial_transactions import PartialTransactions
@@ -33,14 +34,7 @@ from kafkawire.offsets.story import story
 from kafkawire.records import Damage
 from kafkawire.rows import DamageRow, EqualRecords, Row, RowOrigin
 
-__all__ = [
-    "MOST_RANGES",
-    "Replica",
-    "Runs",
-    "explain",
-    "replicas",
-    "story",
-]
+__all__ = ["MOST_RANGES", "Replica", "Runs", "explain", "replicas", "story"]
 
 #: The number of ranges of a replica unless another is given.
 MOST_RANGES = 40
@@ -103,16 +97,13 @@ def _equal_records(replica: Replica, origin: RowOrigin) -> Iterator[EqualRecords
     """The records of a replica that repeat earlier ones, and what of it cannot be read."""
     search = EqualRecordSearch(replica.outcomes, origin)
     for file in replica.partition.segments:
-        try:
-            for item in file.batches():
-                if isinstance(item, Damage):
-                    yield DamageRow.of(item, **file.place)
-                    continue
-                try:
-                    yield from search.add(item)
-                except RecordError as error:
-                    damage = Damage(item.position, "bad_records", str(error), item.position + item.size)
-                    yield DamageRow.of(damage, **file.place)
-        except OSError as error:
-            yield DamageRow(**file.place, reason="unreadable", detail=error.strerror or str(error))
+        for item in damage_as_rows(file, file.batches()):
+            if isinstance(item, DamageRow):
+                yield item
+                continue
+            try:
+                yield from search.add(item)
+            except RecordError as error:
+                damage = Damage(item.position, "bad_records", str(error), item.position + item.size)
+                yield DamageRow.of(damage, **file.place)
     yield from search.finish()

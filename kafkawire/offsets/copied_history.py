@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkawire.logdir import TopicIds
+from kafkawire.logdir.file_rows import damage_as_rows
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.subject_history import SubjectHistory
-from kafkawire.records import Damage
 from kafkawire.rows import DamageRow, HistoryEvent, Subject
 from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 
@@ -32,11 +32,5 @@ def copied_history(replicas: LeadingReplicas, subject: Subject) -> Iterator[Hist
                 continue
             history = SubjectHistory(topic, number, name, names)
             for file in leading.partition.segments:
-                try:
-                    for item in file.batches():
-                        if isinstance(item, Damage):
-                            yield DamageRow.of(item, **file.place)
-                        else:
-                            yield from history.take(item)
-                except OSError as error:
-                    yield DamageRow(**file.place, reason="unreadable", detail=error.strerror or str(error))
+                for item in damage_as_rows(file, file.batches()):
+                    yield from [item] if isinstance(item, DamageRow) else history.take(item)

@@ -7,12 +7,14 @@ from collections.abc import Generator, Iterable, Iterator
 
 from msgspec.structs import replace
 
+from kafkawire.logdir.file_rows import damage_as_rows
 from kafkawire.logdir.splits import batches_of
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.offsets.group_records import GroupLog
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.longest_holds import LongestHolds, longest
-from kafkawire.records import Damage
+from kafkawire.records import Batch
+from kafkawire.records.columns import Batches
 from kafkawire.rows import DamageRow, Hold
 from kafkawire.transactions.facts import TRANSACTION_STATE
 
@@ -30,14 +32,12 @@ def copied_holds(
             continue
         holds = LongestHolds(topic, number, most, cut=bool(leading.partition.log_start_offset))
         for file in leading.partition.segments:
-            try:
-                for item in batches_of(file):
-                    if isinstance(item, Damage):
-                        yield DamageRow.of(item, **file.place)
-                    else:
-                        holds.take(item)
-            except OSError as error:
-                yield DamageRow(**file.place, reason="unreadable", detail=error.strerror or str(error))
+            items: Iterator[Batches | Batch | DamageRow] = damage_as_rows(file, batches_of(file))
+            for item in items:
+                if isinstance(item, DamageRow):
+                    yield item
+                else:
+                    holds.take(item)
         found = longest([*found, *holds.finish()], most)
     names = yield from _names(replicas, {one.producer_id for one in found})
     yield from (replace(one, transactional_id=names.get(one.producer_id)) for one in found)

@@ -25,8 +25,6 @@ def copied_lags(
     """A row for each partition of a group, in order.
 
     Args:
-        replicas: of the log directories of one cluster.
-        view: the group.
         as_of: the clock, epoch milliseconds; None: not known.
         places: only these partitions; None: those of the group.
         held_by: what holds the last stable offset of a partition; None: what its log shows of it.

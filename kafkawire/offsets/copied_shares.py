@@ -41,7 +41,6 @@ def explained_shares(
     """The share partitions of a group; and why there may be more, a sentence each.
 
     Args:
-        replicas_: of the log directories of one cluster.
         topic, partition: only these.
         number: only those whose state is in this partition of `__share_group_state`.
         limit: the delivery count limit, where the log directories do not have it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kafkawire.errors import RecordError
+from kafkawire.offsets.group_records import group_of
 from kafkawire.records import Batch
 from kafkawire.records.internal_topics import decode_key
 from kafkawire.rows import FillShare
@@ -85,6 +86,4 @@ def _row(group: str | None, one: _Share, total: int) -> FillShare:
 
 def _group(key: bytes) -> str | None:
     read = decode_key(_TOPIC, key)
-    message = None if read is None else read.message
-    found = getattr(message, "group", None) or getattr(message, "group_id", None)
-    return found if isinstance(found, str) else None
+    return None if read is None or read.message is None else group_of(read.message)

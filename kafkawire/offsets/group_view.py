@@ -6,17 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
+from kafkawire import messages
 from kafkawire.errors import DecodeError
 from kafkawire.logdir.transaction_states import COMMITTED, NONE, OPEN, UNKNOWN
-from kafkawire.messages import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerProtocolAssignment,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
 from kafkawire.offsets.group_records import GroupLog, GroupRecord, group_of, mentions
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.records.control import read_prefixed
@@ -62,11 +54,8 @@ def group_view(replicas: LeadingReplicas, group: str) -> GroupView | None:
 
 def group_views(replicas: LeadingReplicas) -> tuple[list[GroupView], list[str]]:
     """Every group that has offsets or assigned partitions, as `group_view` shows it, sorted by name; and why there may
-    be more, a sentence each. Each partition of `__consumer_offsets` is read once.
-
-    Args:
-        replicas: of the log directories of one cluster.
-    """
+    be more, a sentence each. Each partition of `__consumer_offsets` is read once. `replicas`: of the log directories of
+    one cluster."""
     count = replicas.count_of(CONSUMER_OFFSETS)
     names, folds, found_in = topic_names(replicas), dict[str, _Fold](), dict[str, list[int]]()
     doubts, problems, gaps = dict[int, str](), dict[int, list[str]](), list[str]()
@@ -170,22 +159,22 @@ class _Fold:
         key, value = record.key, record.value
         if record.problem is not None:
             self.gaps.append(f"the record at offset {record.offset} of group {self._group!r}: {record.problem}")
-        elif isinstance(key, OffsetCommitKey):
+        elif isinstance(key, messages.OffsetCommitKey):
             self._offset(record, (key.topic, key.partition))
-        elif isinstance(key, GroupMetadataKey):
+        elif isinstance(key, messages.GroupMetadataKey):
             self._members = {"": set()}
-            if isinstance(value, GroupMetadataValue):
+            if isinstance(value, messages.GroupMetadataValue):
                 self._members = {"": set(self._classic(value, record.offset))}
-        elif isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
+        elif isinstance(key, messages.ConsumerGroupCurrentMemberAssignmentKey):
             self._members.pop(key.member_id, None)
-            if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+            if isinstance(value, messages.ConsumerGroupCurrentMemberAssignmentValue):
                 self._members[key.member_id] = set(self._consumer(value))
 
     def _offset(self, record: GroupRecord, place: Place) -> None:
         value = record.value
         if record.state in (NONE, COMMITTED):
             self.unknown.discard(place)
-            if isinstance(value, OffsetCommitValue):
+            if isinstance(value, messages.OffsetCommitValue):
                 self.committed[place] = value.offset
             else:
                 self.committed.pop(place, None)
@@ -198,20 +187,20 @@ class _Fold:
                 f"{record.offset} is not known"
             )
 
-    def _classic(self, value: GroupMetadataValue, offset: int) -> Iterator[Place]:
+    def _classic(self, value: messages.GroupMetadataValue, offset: int) -> Iterator[Place]:
         if value.protocol_type != "consumer":
             return
         for member in value.members:
             if not member.assignment:
                 continue
             try:
-                assignment = read_prefixed(ConsumerProtocolAssignment, member.assignment)
+                assignment = read_prefixed(messages.ConsumerProtocolAssignment, member.assignment)
             except DecodeError as error:
                 self.gaps.append(f"member {member.member_id!r} of group {self._group!r} at offset {offset}: {error}")
                 continue
             yield from ((one.topic, number) for one in assignment.assigned_partitions for number in one.partitions)
 
-    def _consumer(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> Iterable[Place]:
+    def _consumer(self, value: messages.ConsumerGroupCurrentMemberAssignmentValue) -> Iterable[Place]:
         for one in value.assigned_partitions:
             name = self._names.get(one.topic_id)
             if name is None:

@@ -54,11 +54,8 @@ class Amount:
 @dataclass
 class Part:
     """Batches of one outcome: the amounts that are below the last stable offset, that may be below it, that are at it
-    or after it, and all together.
-
-    Attributes:
-        first: offset and timestamp of the first record below the last stable offset; None where there is none.
-    """
+    or after it, and all together. `first`: offset and timestamp of the first record below the last stable offset; None
+    where there is none."""
 
     stable: Amount = field(default_factory=Amount)
     doubtful: Amount = field(default_factory=Amount)

@@ -7,12 +7,14 @@ ended.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from kafkawire.errors import RecordError
 from kafkawire.logdir.transaction_states import ABORTED as ABORTED_CODE
 from kafkawire.logdir.transaction_states import COMMITTED as COMMITTED_CODE
 from kafkawire.logdir.transaction_states import ended
 from kafkawire.offsets.share_fates import Held
+from kafkawire.offsets.statuses import joined
 from kafkawire.records import Batch
 from kafkawire.share_groups.record_fates import ABORTED, DELETED, NO_RECORD, OPEN, RECORD, UNDECIDED, UNREAD
 
@@ -76,18 +78,7 @@ class LiveHolds:
         """What the offsets hold, from 0 up to `end`; what was not fetched is unread."""
         if self._start and end:
             yield Held(0, min(self._start, end), DELETED)
-        pending: Held | None = None
-        for one in self._found:
-            cut = one._replace(end=min(one.end, end))
-            if cut.first >= cut.end:
-                break
-            if pending is not None and pending.what == cut.what:
-                pending = pending._replace(end=cut.end)
-                continue
-            if pending is not None:
-                yield pending
-            pending = cut
-        if pending is not None:
-            yield pending
+        cut = (one._replace(end=min(one.end, end)) for one in self._found)
+        yield from joined(takewhile(lambda one: one.first < one.end, cut), Held.and_next)
         if (reached := max(self._reached, self._start)) < end:
             yield Held(reached, end, UNREAD)

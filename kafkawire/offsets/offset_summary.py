@@ -7,17 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kafkawire.offsets.statuses import (
-    CODES,
-    NAMES,
-    SETTLED,
-    STATUSES,
-    Runs,
-    Why,
-    control_name,
-    coordinator_epoch,
-    transaction_name,
-)
+from kafkawire.offsets import statuses
 from kafkawire.records.array_types import Bools, Int64
 from kafkawire.rows import RowOrigin, StatusRange, StatusTotal
 
@@ -25,23 +15,16 @@ from kafkawire.rows import RowOrigin, StatusRange, StatusTotal
 #: runs, and offsets by code.
 _FIRST, _END, _CODE, _DETAIL, _WHY, _COUNTS = range(6)
 _MIXED = -1
-_UNSETTLED = np.array([code not in SETTLED for code in range(CODES)])
+_UNSETTLED = np.array([code not in statuses.SETTLED for code in range(statuses.CODES)])
 
 
-def ranges(runs: Iterator[Runs], origin: RowOrigin) -> Iterator[StatusRange]:
+def ranges(runs: Iterator[statuses.Runs], origin: RowOrigin) -> Iterator[StatusRange]:
     """Each run as a row; runs that continue one another are one."""
-    pending: tuple[int, int, int, int, Why] | None = None
-    for found in runs:
-        arrays = (found.first.tolist(), found.end.tolist(), found.code.tolist(), found.detail.tolist())
-        for first, end, code, detail in zip(*arrays, strict=True):
-            if pending is not None and pending[2:] == (code, detail, found.why):
-                pending = pending[0], end, code, detail, found.why
-                continue
-            if pending is not None:
-                yield _row(*pending, origin)
-            pending = first, end, code, detail, found.why
-    if pending is not None:
-        yield _row(*pending, origin)
+    each: Iterator[tuple[int, int, int, int, statuses.Why]] = (
+        (*run, found.why) for found in runs for run in zip(*(column.tolist() for column in found[:4]), strict=True)
+    )
+    for run in statuses.joined(each, lambda one, two: (one[0], *two[1:]) if one[2:] == two[2:] else None):
+        yield _row(*run, origin)
 
 
 class OffsetSummary:
@@ -50,13 +33,13 @@ class OffsetSummary:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._blocks = np.empty((0, _COUNTS + CODES), np.int64)
-        self._whys: list[Why] = []
+        self._blocks = np.empty((0, _COUNTS + statuses.CODES), np.int64)
+        self._whys: list[statuses.Why] = []
         #: (code, detail, reason) -> offsets, ranges, first, last
         self._totals: dict[tuple[int, int, str | None], list[int]] = {}
-        self._last: tuple[int, int, Why] | None = None
+        self._last: tuple[int, int, statuses.Why] | None = None
 
-    def add(self, runs: Runs) -> None:
+    def add(self, runs: statuses.Runs) -> None:
         """Take the next runs."""
         width = runs.end - runs.first
         self._count(runs, width)
@@ -81,10 +64,10 @@ class OffsetSummary:
         ):
             yield StatusTotal(
                 **origin,
-                status=STATUSES[code],
-                transaction=transaction_name(code),
-                control=control_name(code, detail),
-                coordinator_epoch=coordinator_epoch(code, detail),
+                status=statuses.STATUSES[code],
+                transaction=statuses.transaction_name(code),
+                control=statuses.control_name(code, detail),
+                coordinator_epoch=statuses.coordinator_epoch(code, detail),
                 reason=reason,
                 offsets=offsets,
                 ranges=count,
@@ -97,14 +80,14 @@ class OffsetSummary:
         for row in _merged(self._blocks, self._most).tolist():
             first, end, code, detail, why = row[:_COUNTS]
             if code != _MIXED:
-                yield _row(first, end, code, detail, self._whys[why] if why >= 0 else Why(), origin)
+                yield _row(first, end, code, detail, self._whys[why] if why >= 0 else statuses.Why(), origin)
             else:
-                of = {NAMES[place]: number for place, number in enumerate(row[_COUNTS:]) if number}
+                of = {statuses.NAMES[place]: number for place, number in enumerate(row[_COUNTS:]) if number}
                 yield StatusRange(
                     **origin, first_offset=first, last_offset=end - 1, offsets=end - first, status="mixed", of=of
                 )
 
-    def _count(self, runs: Runs, width: Int64) -> None:
+    def _count(self, runs: statuses.Runs, width: Int64) -> None:
         keys, begins, which = np.unique((runs.detail << 4) | runs.code, return_index=True, return_inverse=True)
         offsets, ends = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
         np.add.at(offsets, which, width)
@@ -118,12 +101,12 @@ class OffsetSummary:
         if self._continues(runs):
             self._totals[int(runs.code[0]), int(runs.detail[0]), runs.why.reason][1] -= 1
 
-    def _continues(self, runs: Runs) -> bool:
+    def _continues(self, runs: statuses.Runs) -> bool:
         """Whether the first of these runs and the last one before are one."""
         return (int(runs.code[0]), int(runs.detail[0]), runs.why) == self._last
 
-    def _place(self, why: Why) -> int:
-        if why == Why():
+    def _place(self, why: statuses.Why) -> int:
+        if why == statuses.Why():
             return -1
         if not self._whys or self._whys[-1] != why:
             self._whys.append(why)
@@ -169,16 +152,16 @@ def _joined(blocks: Int64, left: Int64) -> Int64:
     return np.delete(blocks, right, axis=0)
 
 
-def _row(first: int, end: int, code: int, detail: int, why: Why, origin: RowOrigin) -> StatusRange:
+def _row(first: int, end: int, code: int, detail: int, why: statuses.Why, origin: RowOrigin) -> StatusRange:
     return StatusRange(
         **origin,
         first_offset=first,
         last_offset=end - 1,
         offsets=end - first,
-        status=STATUSES[code],
-        transaction=transaction_name(code),
-        control=control_name(code, detail),
-        coordinator_epoch=coordinator_epoch(code, detail),
+        status=statuses.STATUSES[code],
+        transaction=statuses.transaction_name(code),
+        control=statuses.control_name(code, detail),
+        coordinator_epoch=statuses.coordinator_epoch(code, detail),
         reason=why.reason,
         detail=why.detail,
         segment=why.segment,

@@ -38,7 +38,6 @@ def partition_history(found: LeadingReplicas, topic: str, partition: int) -> Ite
     """What each record of the metadata log changed of a partition, in order; then what of the log is missing.
 
     Args:
-        found: the replicas of the log directories of one cluster.
         topic, partition: of which; a topic that was made anew has the history of all of that name.
 
     Raises:

@@ -198,7 +198,6 @@ def replicas(directory: LogDirectory, topic: str, partition: int) -> list[Replic
 
     Args:
         directory: log directories and tiers.
-        topic, partition: whose replicas.
 
     Raises:
         LookupError: no file is of the topic, or of the partition; with a sentence.

@@ -106,8 +106,6 @@ def copied_shares(
     """The share partitions of a group, by topic and partition; and why there may be more, a sentence each.
 
     Args:
-        replicas: of the log directories of one cluster.
-        group: its id.
         only: those whose state is in this partition of `__share_group_state`; None: in any.
     """
     names, gaps, found = TopicNames.of(replicas), list[str](), list[ShareSource]()

@@ -10,6 +10,7 @@ from kafkawire.offsets.dead_letters import DeadLetterCauses, Letter
 from kafkawire.offsets.share_copies import ShareSource
 from kafkawire.offsets.share_fates import FateRun, Held, ShareSummary, fate_runs
 from kafkawire.offsets.share_settings import ShareSettings
+from kafkawire.offsets.statuses import joined
 from kafkawire.rows import DeadLetter, Row, RowOrigin, SharePartitionState, ShareRange, ShareStep
 from kafkawire.share_groups.delivery_states import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, delivery_state_name
 from kafkawire.share_groups.fold import Step
@@ -110,22 +111,19 @@ class ShareExplained:
     def rows(self, most: int | None) -> Iterator[Row]:
         """The rows of `explain_shares` for this partition."""
         summary = ShareSummary(most or 1, self.source.key.group, self.origin)
+
+        def counted() -> Iterator[FateRun]:
+            for fated in self.fate_runs():
+                summary.add(fated)
+                yield fated
+
         if most is None:
             yield self.row()
-            pending: FateRun | None = None
-            for fated in self.fate_runs():
-                summary.add(fated)
-                if pending is not None and pending.fate == fated.fate:
-                    pending = pending._replace(last=fated.last)
-                    continue
-                if pending is not None:
-                    yield summary.row(pending)
-                pending = fated
-            if pending is not None:
-                yield summary.row(pending)
+            fates = joined(counted(), lambda one, two: one._replace(last=two.last) if one.fate == two.fate else None)
+            yield from map(summary.row, fates)
         else:
-            for fated in self.fate_runs():
-                summary.add(fated)
+            for _ in counted():
+                pass
             yield self.row()
             yield from summary.ranges()
         yield from summary.totals()

@@ -11,7 +11,7 @@ from kafkawire.logdir.transaction_states import ABORTED as ABORTED_CODE
 from kafkawire.logdir.transaction_states import OPEN as OPEN_CODE
 from kafkawire.logdir.transaction_states import UNKNOWN as UNKNOWN_CODE
 from kafkawire.offsets.dead_letters import DeadLetterCauses
-from kafkawire.offsets.statuses import ABORT, COMMIT, COMPACTED, CONTROL, TRUNCATED, UNREADABLE, Runs
+from kafkawire.offsets.statuses import ABORT, COMMIT, COMPACTED, CONTROL, TRUNCATED, UNREADABLE, Runs, joined
 from kafkawire.offsets.statuses import DELETED as DELETED_CODE
 from kafkawire.rows import RowOrigin, ShareRange, ShareTotal
 from kafkawire.share_groups.record_fates import (
@@ -43,6 +43,10 @@ class Held(NamedTuple):
     end: int
     what: str
 
+    def and_next(self, other: Held) -> Held | None:
+        """Both as one, where they follow one another and hold the same."""
+        return self._replace(end=other.end) if (self.what, self.end) == (other.what, other.first) else None
+
 
 class FateRun(NamedTuple):
     """Consecutive offsets with one fate, both included. held: what the partition has there."""
@@ -55,25 +59,17 @@ class FateRun(NamedTuple):
 
 def held(runs: Iterable[Runs], end: int) -> Iterator[Held]:
     """What a partition holds at its offsets up to `end`, as runs that follow one another."""
-    pending: Held | None = None
-    for found in runs:
-        for first, after, code in zip(found.first.tolist(), found.end.tolist(), found.code.tolist(), strict=True):
-            after = min(after, end)
-            what = _HELD.get(code, RECORD)
-            if first >= after:
-                continue
-            if pending is not None and pending.what == what and pending.end == first:
-                pending = pending._replace(end=after)
-                continue
-            if pending is not None:
-                yield pending
-            pending = Held(first, after, what)
-    if pending is not None:
-        yield pending
-        if pending.end < end:
-            yield Held(pending.end, end, UNREAD)
-    elif end:
-        yield Held(0, end, UNREAD)
+    cut = (
+        Held(first, min(after, end), _HELD.get(code, RECORD))
+        for found in runs
+        for first, after, code in zip(found.first.tolist(), found.end.tolist(), found.code.tolist(), strict=True)
+    )
+    reached = 0
+    for one in joined((one for one in cut if one.first < one.end), Held.and_next):
+        yield one
+        reached = one.end
+    if reached < end:
+        yield Held(reached, end, UNREAD)
 
 
 def fate_runs(

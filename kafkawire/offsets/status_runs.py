@@ -9,16 +9,7 @@ import numpy as np
 from kafkawire.errors import RecordError
 from kafkawire.logdir.offset_scan import steps
 from kafkawire.logdir.transaction_states import Outcomes
-from kafkawire.offsets.statuses import (
-    ABORT,
-    COMMIT,
-    COMPACTED,
-    CONTROL,
-    NO_DETAIL,
-    UNREADABLE,
-    Runs,
-    Why,
-)
+from kafkawire.offsets.statuses import ABORT, COMMIT, COMPACTED, CONTROL, NO_DETAIL, UNREADABLE, Runs, Why
 from kafkawire.records import Batch
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches, records

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from kafkawire.logdir.transaction_states import OPEN as OPEN_RECORD
 from kafkawire.logdir.transaction_states import STATES, UNKNOWN
 from kafkawire.records.array_types import Bools, Int8, Int64
 from kafkawire.records.control import CONTROL_TYPES, MALFORMED
+
+T = TypeVar("T")
 
 #: Codes of statuses. The first five are records, by the codes of `transaction_states`.
 COMMIT, ABORT, CONTROL, COMPACTED, DELETED, ABOVE, TRUNCATED, UNREADABLE = range(5, 13)
@@ -90,6 +92,18 @@ class Runs(NamedTuple):
         begins = np.concatenate(([True], (np.diff(self.code) != 0) | (np.diff(self.detail) != 0)))
         ends = np.concatenate((begins[1:], [True]))
         return Runs(self.first[begins], self.end[ends], self.code[begins], self.detail[begins], self.why)
+
+
+def joined(items: Iterable[T], merge: Callable[[T, T], T | None]) -> Iterator[T]:
+    """The items, each put together with those before it for as long as `merge` makes one of two."""
+    pending: T | None = None
+    for one in items:
+        both = None if pending is None else merge(pending, one)
+        if both is None and pending is not None:
+            yield pending
+        pending = one if both is None else both
+    if pending is not None:
+        yield pending
 
 
 def control_name(code: int, detail: int) -> str | None:

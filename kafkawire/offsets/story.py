@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kafkawire.errors import RecordError
 from kafkawire.logdir import LogDirectory, LogFile, Selection
+from kafkawire.logdir.file_rows import damage_as_rows
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.splits import batches_of
 from kafkawire.logdir.tiers import COPY_FINISHED, segment_id
@@ -17,7 +18,7 @@ from kafkawire.offsets.coordinator_story import CoordinatorStory
 from kafkawire.offsets.lineage import tier_copies
 from kafkawire.offsets.offset_summary import ranges
 from kafkawire.offsets.replica import Replica, replicas
-from kafkawire.records import Batch, Control, Damage
+from kafkawire.records import Batch, Control
 from kafkawire.records.columns import HEADERS_WINDOW, Batches
 from kafkawire.records.control import MALFORMED
 from kafkawire.records.marker_columns import markers
@@ -203,8 +204,8 @@ def _transaction(replica: Replica, batch: Batch, offset: int) -> tuple[Transacti
     empty = one
     damage: list[DamageRow] = []
     for file in replica.partition.segments:
-        for item in _batches(file):
-            if isinstance(item, DamageRow):
+        for item in damage_as_rows(file, batches_of(file, window=HEADERS_WINDOW)):
+            if isinstance(item, DamageRow) and not item.harmless:
                 damage.append(item)
             if not isinstance(item, Batches):
                 continue
@@ -229,15 +230,3 @@ def _transaction(replica: Replica, batch: Batch, offset: int) -> tuple[Transacti
                     one = replace(one, marker_offset=base, marker_timestamp=when, coordinator_epoch=epochs.get(at))
                     return one, damage
     return one, damage
-
-
-def _batches(file: LogFile) -> Iterator[Batches | Batch | DamageRow]:
-    """The batches of a segment, and a row for what cannot be read."""
-    try:
-        for item in batches_of(file, window=HEADERS_WINDOW):
-            if not isinstance(item, Damage):
-                yield item
-            elif not item.harmless:
-                yield DamageRow.of(item, **file.place)
-    except OSError as error:
-        yield DamageRow(**file.place, reason="unreadable", detail=error.strerror or str(error))

@@ -6,20 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kafkawire import messages
 from kafkawire.errors import DecodeError, RecordError
-from kafkawire.messages import (
-    ConsumerProtocolAssignment,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    ShareSnapshotKey,
-    ShareSnapshotValue,
-    ShareUpdateKey,
-    ShareUpdateValue,
-    TransactionLogKey,
-    TransactionLogValue,
-)
 from kafkawire.offsets.group_records import group_of
 from kafkawire.records import Batch, Record, TopicNames
 from kafkawire.records.control import read_prefixed
@@ -53,7 +41,7 @@ class SubjectHistory:
         self._bytes = name.encode("utf-8", "surrogateescape")
         self._offsets: dict[Place, int] = {}
         self._members: dict[str, frozenset[Place]] = {}
-        self._id: TransactionLogValue | None = None
+        self._id: messages.TransactionLogValue | None = None
         self._writers: set[int] = set()
 
     def take(self, batch: Batch) -> Iterator[HistoryEvent]:
@@ -84,7 +72,7 @@ class SubjectHistory:
         if key is None or key.message is None:
             return
         message = key.message
-        own = message.transactional_id if isinstance(message, TransactionLogKey) else group_of(message)
+        own = message.transactional_id if isinstance(message, messages.TransactionLogKey) else group_of(message)
         if own != self._name:
             return
         self.found += 1
@@ -93,20 +81,20 @@ class SubjectHistory:
             yield f"cannot be read: {value.problem}"
             return
         new = None if value is None else value.message
-        if isinstance(message, TransactionLogKey):
+        if isinstance(message, messages.TransactionLogKey):
             yield from self._of_id(new)
-        elif isinstance(message, OffsetCommitKey):
+        elif isinstance(message, messages.OffsetCommitKey):
             yield from self._of_offset(batch, (message.topic, message.partition), new)
-        elif isinstance(message, GroupMetadataKey):
+        elif isinstance(message, messages.GroupMetadataKey):
             yield from self._of_group(new)
-        elif isinstance(message, (ShareSnapshotKey, ShareUpdateKey)):
+        elif isinstance(message, (messages.ShareSnapshotKey, messages.ShareUpdateKey)):
             yield self._of_share(message, new)
         else:
             yield _other(message, new)
 
     # A transactional id ----------------------------------------------------------------------------------------------
 
-    def _of_id(self, new: TransactionLogValue | None) -> Iterator[str]:
+    def _of_id(self, new: messages.TransactionLogValue | None) -> Iterator[str]:
         old, self._id = self._id, new
         if new is None:
             yield "expired: the coordinator has forgotten the id (transactional.id.expiration.ms)"
@@ -142,7 +130,7 @@ class SubjectHistory:
 
     # A group ---------------------------------------------------------------------------------------------------------
 
-    def _of_offset(self, batch: Batch, place: Place, new: OffsetCommitValue | None) -> Iterator[str]:
+    def _of_offset(self, batch: Batch, place: Place, new: messages.OffsetCommitValue | None) -> Iterator[str]:
         name, old = f"{place[0]}-{place[1]}", self._offsets.get(place)
         if new is None:
             self._offsets.pop(place, None)
@@ -157,7 +145,9 @@ class SubjectHistory:
             yield f"offset {new.offset} of {name} committed{back}"
 
     def _of_share(
-        self, key: ShareSnapshotKey | ShareUpdateKey, new: ShareSnapshotValue | ShareUpdateValue | None
+        self,
+        key: messages.ShareSnapshotKey | messages.ShareUpdateKey,
+        new: messages.ShareSnapshotValue | messages.ShareUpdateValue | None,
     ) -> str:
         """What a share group has finished with in a partition: a whole state (snapshot), or what changed of it."""
         topic = uuid_text(key.topic_id)
@@ -166,12 +156,12 @@ class SubjectHistory:
         if new is None:
             return f"the state of {name} was removed"
         start = new.start_offset
-        if start < 0 and isinstance(new, ShareUpdateValue):  # it has not changed
+        if start < 0 and isinstance(new, messages.ShareUpdateValue):  # it has not changed
             start = -1 if old is None else old
         self._starts[name] = start
         moved = "no offset yet" if start < 0 else f"starts at offset {start}"
         moved = f"still {moved}" if start == old else moved
-        kind = ", its whole state" if isinstance(new, ShareSnapshotValue) else ""
+        kind = ", its whole state" if isinstance(new, messages.ShareSnapshotValue) else ""
         runs = [
             f"{one.first_offset}{'' if one.last_offset == one.first_offset else f'-{one.last_offset}'} "
             f"{DELIVERY_STATES.get(one.delivery_state, one.delivery_state)}"
@@ -180,7 +170,7 @@ class SubjectHistory:
         ]
         return f"{name}{kind}: {moved}" + (f"; {some(runs, _RUNS)}" if runs else "")
 
-    def _of_group(self, new: GroupMetadataValue | None) -> Iterator[str]:
+    def _of_group(self, new: messages.GroupMetadataValue | None) -> Iterator[str]:
         old = self._members
         if new is None:
             self._members = {}
@@ -214,11 +204,11 @@ def _assigned(member: Any) -> frozenset[Place]:
     workers, have none."""
     if not member.assignment:
         return frozenset()
-    assignment = read_prefixed(ConsumerProtocolAssignment, member.assignment)
+    assignment = read_prefixed(messages.ConsumerProtocolAssignment, member.assignment)
     return frozenset((one.topic, number) for one in assignment.assigned_partitions for number in one.partitions)
 
 
-def _places(value: TransactionLogValue) -> set[Place]:
+def _places(value: messages.TransactionLogValue) -> set[Place]:
     return {(one.topic, number) for one in value.transaction_partitions or () for number in one.partition_ids}
 
 

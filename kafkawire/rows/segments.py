@@ -212,11 +212,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
                 shown["decoded"] = decoded_control(record.key, record.value)
             else:
                 shown["decoded"] = _records.decoded(
-                    decode_as or topic,
-                    record.key,
-                    record.value,
-                    show_secrets=show_secrets,
-                    topic_names=topic_names,
+                    decode_as or topic, record.key, record.value, show_secrets=show_secrets, topic_names=topic_names
                 )
                 if not show_secrets and CLUSTER_METADATA in (decode_as, topic) and _secret(record):
                     shown |= {"value": REDACTED, "value_base64": None}
@@ -263,11 +259,7 @@ class DamageRow(LogRow, frozen=True, kw_only=True):
     harmless: bool = False
 
     @classmethod
-    def of(
-        cls,
-        damage: _records.Damage,
-        **origin: Unpack[RowOrigin],
-    ) -> DamageRow:
+    def of(cls, damage: _records.Damage, **origin: Unpack[RowOrigin]) -> DamageRow:
         """The row of damage in a segment or in another file of a log directory."""
         return cls(
             **origin,

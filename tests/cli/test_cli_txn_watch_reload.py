@@ -18,7 +18,7 @@ from urllib.request import Request, urlopen
 import pytest
 import typer
 
-from kafkawire.cli.txn_options import with_admin
+from kafkawire.cli.txn_options import Address
 from kafkawire.client import Admin
 from kafkawire.testing import MockBroker
 
@@ -106,5 +106,5 @@ def test_sigterm_behind_sighup_ends_the_command() -> None:
         await asyncio.sleep(_LIMIT_S)
 
     with MockBroker() as broker, pytest.raises(typer.Exit) as end:
-        with_admin(broker.address, None, None, both, reload=lambda: True)
+        Address(broker.address).run(both, reload=lambda: True)
     assert end.value.exit_code == 143

@@ -113,10 +113,7 @@ class AbortReading:
 
     async def _beside(self, epoch: int, timeout_s: float) -> AbortPremises:
         (leader, leader_epoch), end, owner, listed = await _all(
-            self._leadership(timeout_s),
-            self._end(epoch, timeout_s),
-            self._owner(timeout_s),
-            self._listed(timeout_s),
+            self._leadership(timeout_s), self._end(epoch, timeout_s), self._owner(timeout_s), self._listed(timeout_s)
         )
         return AbortPremises(leader=leader, leader_epoch=leader_epoch, end=end, owner=owner, listed=listed)
 

@@ -98,12 +98,7 @@ async def look_at(cluster: Cluster, named: TransactionSpec, search: Search) -> r
     return await find_hanging(
         cluster,
         replace(
-            search,
-            topics=(named.topic,),
-            partitions=(named.partition,),
-            places=None,
-            broker_id=None,
-            impact=False,
+            search, topics=(named.topic,), partitions=(named.partition,), places=None, broker_id=None, impact=False
         ),
     )
 

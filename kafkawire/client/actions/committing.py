@@ -28,12 +28,7 @@ from kafkawire.client.rpc.partition_offsets import list_offsets
 from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.client.rpc.transactional_ids import descriptions_in
 from kafkawire.client.transport.broker_link import Link
-from kafkawire.messages import (
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    EndTxnRequest,
-    EndTxnResponse,
-)
+from kafkawire.messages import DescribeTransactionsRequest, DescribeTransactionsResponse, EndTxnRequest, EndTxnResponse
 from kafkawire.transactions.coordinator.coordinator_log import UnreadableRecord, coordinator_records, registration
 from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place

@@ -31,12 +31,7 @@ from kafkawire.client.diagnosis.unread_partitions import gaps_of
 from kafkawire.client.errors import CONCURRENT_TRANSACTIONS, ClientError, ConnectError, NotSentError, is_unknown_id
 from kafkawire.client.results import ProducerIdAndEpoch, TopicPartition, TransactionDescription
 from kafkawire.client.rpc.producer_states import describe_producers
-from kafkawire.client.rpc.transactional_ids import (
-    describe_transactions,
-    descriptions_in,
-    fence_refusal,
-    fence_request,
-)
+from kafkawire.client.rpc.transactional_ids import describe_transactions, descriptions_in, fence_refusal, fence_request
 from kafkawire.client.transport.broker_link import Link
 from kafkawire.messages import DescribeTransactionsRequest, DescribeTransactionsResponse, InitProducerIdResponse
 from kafkawire.transactions.verdict.abort_premises import difference

@@ -78,13 +78,7 @@ class Brokers:
     # Requests ---------------------------------------------------------------------------------------------------------
 
     async def ask_broker(
-        self,
-        broker_id: int,
-        body: Message,
-        deadline: Deadline,
-        *,
-        at_most: int | None = None,
-        at_least: int = 0,
+        self, broker_id: int, body: Message, deadline: Deadline, *, at_most: int | None = None, at_least: int = 0
     ) -> Any:
         """The response of one broker. The request is sent once: the caller knows whether it may be repeated.
 

@@ -16,13 +16,7 @@ from kafkawire.client.cluster.brokers import ANY, Brokers
 from kafkawire.client.cluster.deadline import Deadline, backoffs
 from kafkawire.client.cluster.request_driver import RetriedCall, RetryLimit
 from kafkawire.client.cluster.routing import coordinator_of, group_coordinator_of, leader_of
-from kafkawire.client.errors import (
-    ApiTimeoutError,
-    BrokerError,
-    ClientError,
-    ConnectError,
-    OutcomeUnknownError,
-)
+from kafkawire.client.errors import ApiTimeoutError, BrokerError, ClientError, ConnectError, OutcomeUnknownError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.transport.api_versions import choose
 from kafkawire.client.transport.config import Config

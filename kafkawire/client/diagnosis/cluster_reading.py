@@ -15,19 +15,11 @@ from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
+from kafkawire.client import results
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.request_driver import every
 from kafkawire.client.diagnosis.coordinator_loading import unloaded
 from kafkawire.client.errors import ClientError, is_unknown_id
-from kafkawire.client.results import (
-    Metadata,
-    Offsets,
-    ProducerState,
-    Results,
-    TopicPartition,
-    TransactionDescription,
-    TransactionListing,
-)
 from kafkawire.client.rpc.partition_offsets import list_offsets
 from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.client.rpc.transactional_ids import describe_transactions, list_transactions
@@ -36,7 +28,7 @@ from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.verdict.live_case import IdState, described
 
 #: An open transaction: its partition, and its producer id.
-OpenKey = tuple[TopicPartition, int]
+OpenKey = tuple[results.TopicPartition, int]
 
 
 class Coordinators(msgspec.Struct, frozen=True):
@@ -72,20 +64,20 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
     at: int
     until: int
     described: int
-    opens: dict[OpenKey, ProducerState]
-    errors: dict[TopicPartition, ClientError]
-    offsets: dict[TopicPartition, Offsets]
-    listed: Results[int, tuple[TransactionListing, ...]]
+    opens: dict[OpenKey, results.ProducerState]
+    errors: dict[results.TopicPartition, ClientError]
+    offsets: dict[results.TopicPartition, results.Offsets]
+    listed: results.Results[int, tuple[results.TransactionListing, ...]]
     id_states: dict[int, IdState]
     coordinators: tuple[Coordinators, Coordinators]
     unloaded: dict[int, ClientError] | None = None
-    disputed: dict[TopicPartition, str] = {}
+    disputed: dict[results.TopicPartition, str] = {}
     gone: dict[int, ClientError] = {}
-    agreed: dict[TopicPartition, int] = {}
+    agreed: dict[results.TopicPartition, int] = {}
 
     @property
-    def starts(self) -> dict[TopicPartition, int]:
-        found: dict[TopicPartition, int] = {}
+    def starts(self) -> dict[results.TopicPartition, int]:
+        found: dict[results.TopicPartition, int] = {}
         for (place, _), state in self.opens.items():
             start = state.transaction_start_offset
             assert start is not None
@@ -105,7 +97,7 @@ def clock_ms() -> int:
 
 async def read(
     cluster: Cluster,
-    partitions: Collection[TopicPartition],
+    partitions: Collection[results.TopicPartition],
     *,
     broker_id: int | None,
     timeout_s: float | None,
@@ -134,8 +126,8 @@ async def read(
         for state in found
         if state.transaction_start_offset is not None
     }
-    listed: Results[int, tuple[TransactionListing, ...]] = Results({}, {})
-    offsets: Results[TopicPartition, Offsets] = Results({}, {})
+    listed: results.Results[int, tuple[results.TransactionListing, ...]] = results.Results({}, {})
+    offsets: results.Results[results.TopicPartition, results.Offsets] = results.Results({}, {})
     id_states: dict[int, IdState] = {}
     missing: dict[int, ClientError] | None = None
     gone: dict[int, ClientError] = {}
@@ -157,7 +149,9 @@ async def read(
             seen += last.values.values()
             left = ClientError("it is not in the cluster any more")
             gone = {broker: last.errors.get(broker, left) for broker in listed.values if broker not in last.values}
-    judged = {place for place, _ in opens} | {TopicPartition(TRANSACTION_STATE, number) for number in after.leaders}
+    judged = {place for place, _ in opens} | {
+        results.TopicPartition(TRANSACTION_STATE, number) for number in after.leaders
+    }
     return ClusterReading(
         at=at,
         until=until,
@@ -186,7 +180,7 @@ async def coordinators(cluster: Cluster, timeout_s: float | None) -> Coordinator
     )
 
 
-def missing_brokers(metadata: Metadata) -> frozenset[int]:
+def missing_brokers(metadata: results.Metadata) -> frozenset[int]:
     """Brokers that have replicas and are not in the cluster now."""
     have = {broker for info in metadata.partitions.values() for broker in info.replicas}
     return frozenset(have - set(metadata.brokers))
@@ -195,7 +189,7 @@ def missing_brokers(metadata: Metadata) -> frozenset[int]:
 async def _id_states(
     cluster: Cluster,
     opens: Iterable[OpenKey],
-    listed: Results[int, tuple[TransactionListing, ...]],
+    listed: results.Results[int, tuple[results.TransactionListing, ...]],
     known: Coordinators,
     timeout_s: float | None,
 ) -> dict[int, IdState]:
@@ -208,7 +202,7 @@ async def _id_states(
     return {producer_id: _id_state(name, answers, known) for producer_id, name in wanted.items()}
 
 
-def _id_state(name: str, answers: Results[str, TransactionDescription], known: Coordinators) -> IdState:
+def _id_state(name: str, answers: results.Results[str, results.TransactionDescription], known: Coordinators) -> IdState:
     epoch = epoch_of(name, known)
     error = answers.errors.get(name)
     if error is not None:
@@ -247,19 +241,19 @@ def epoch_of(transactional_id: str, known: Coordinators) -> int:
 
 async def views(
     cluster: Cluster, topics: Collection[str], timeout_s: float | None, without: Collection[int] = ()
-) -> Results[int, Metadata]:
+) -> results.Results[int, results.Metadata]:
     """Each broker's own metadata of some topics. `topics`: names; all brokers get a request for the same ones.
     `timeout_s`: seconds for all brokers together; None as configured. `without`: brokers that are not asked."""
     deadline = cluster.deadline(timeout_s)
 
-    async def ask(broker_id: int) -> Metadata:
+    async def ask(broker_id: int) -> results.Metadata:
         return await cluster.metadata(topics, deadline=deadline, broker_id=broker_id)
 
     brokers = [broker for broker in await cluster.known_brokers(deadline) if broker not in without]
     return await every(cluster, brokers, ask, deadline)
 
 
-def agreed(seen: list[Metadata], places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+def agreed(seen: list[results.Metadata], places: Iterable[results.TopicPartition]) -> dict[results.TopicPartition, int]:
     """The leader epochs of the partitions for which all of `seen` name one leader."""
     found = {}
     for place in places:
@@ -269,7 +263,9 @@ def agreed(seen: list[Metadata], places: Iterable[TopicPartition]) -> dict[Topic
     return found
 
 
-def disputed(seen: Iterable[Metadata], places: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+def disputed(
+    seen: Iterable[results.Metadata], places: Iterable[results.TopicPartition]
+) -> dict[results.TopicPartition, str]:
     """Partitions with more than one leader or leader epoch in `seen`, each with a sentence."""
     seen = list(seen)
     found = {}

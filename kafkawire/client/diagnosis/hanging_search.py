@@ -408,11 +408,8 @@ class _Finder:
     ) -> tuple[dict[OpenKey, rows.Finding], ClusterReading, set[TopicPartition]]:
         """Reads suspects again until two readings agree, and leaves out those that have ended.
 
-        Partitions that could not be read before are read too, where their broker is available again.
-
-        Returns:
-            The findings, the last reading, and the partitions that could be read only now.
-        """
+        Partitions that could not be read before are read too, where their broker is available again. Returns: The
+        findings, the last reading, and the partitions that could be read only now."""
         final: dict[OpenKey, rows.Finding] = {}
         unread, returned = before.errors, set[TopicPartition]()
         unsettled = bool(missing_brokers(metadata))

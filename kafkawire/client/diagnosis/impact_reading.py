@@ -26,15 +26,7 @@ from kafkawire.client.rpc.committed_offsets import committed_offsets
 from kafkawire.client.rpc.configs import Configs, topic_configs
 from kafkawire.client.rpc.fetch_batches import PIECE, batches
 from kafkawire.client.rpc.log_dirs import log_sizes
-from kafkawire.transactions.impact.held_back import (
-    TOPIC_SETTINGS,
-    HeldLog,
-    HeldLogCounter,
-    PartitionImpact,
-    TopicPolicy,
-    aged,
-    with_impacts,
-)
+from kafkawire.transactions.impact import held_back
 
 #: Partitions of which the log is fetched, those with the most offsets held back first; of others it is estimated.
 MOST_FETCHES = 16
@@ -65,9 +57,10 @@ async def read_impacts(
     ]
     deadline = cluster.deadline(search.timeout_s)
     facts = await _facts(cluster, findings, wanted, search, brokers, deadline) if wanted else {}
-    made = with_impacts(findings, lambda one: facts.get(_place(one), PartitionImpact()))
+    made = held_back.with_impacts(findings, lambda one: facts.get(_place(one), held_back.PartitionImpact()))
     return tuple(
-        one if (before := _before(one, earlier)) is None else replace(one, impact=aged(one, before)) for one in made
+        one if (before := _before(one, earlier)) is None else replace(one, impact=held_back.aged(one, before))
+        for one in made
     )
 
 
@@ -89,13 +82,15 @@ async def _facts(
     search: Search,
     brokers: Collection[int],
     deadline: Deadline,
-) -> dict[TopicPartition, PartitionImpact]:
+) -> dict[TopicPartition, held_back.PartitionImpact]:
     opens: dict[TopicPartition, list[rows.Finding]] = {}
     for one in findings:
         opens.setdefault(_place(one), []).append(one)
     places = sorted(dict.fromkeys(map(_place, wanted)))
     # One after the other: a broker that closes the connection on one request would end the others, too.
-    settings = await topic_configs(cluster, {place.topic for place in places}, sorted(TOPIC_SETTINGS), deadline)
+    settings = await topic_configs(
+        cluster, {place.topic for place in places}, sorted(held_back.TOPIC_SETTINGS), deadline
+    )
     sizes = await log_sizes(cluster, places, deadline)
     groups = await committed_offsets(cluster, brokers, places, deadline)
     largest = sorted(places, key=lambda place: -_held(opens[place]))[:MOST_FETCHES]
@@ -113,10 +108,10 @@ async def _facts(
                 unknown.append(f"the records, which were not fetched: {error}")
         if place in sizes.errors and (held is None or not held.whole):
             unknown.append(f"bytes of the log: {sizes.errors[place]}")
-        found[place] = PartitionImpact(
+        found[place] = held_back.PartitionImpact(
             held=held,
             log_bytes=sizes.values.get(place),
-            policy=None if of_topic is None else TopicPolicy.of(place.topic, _texts(of_topic)),
+            policy=None if of_topic is None else held_back.TopicPolicy.of(place.topic, _texts(of_topic)),
             committed=groups.offsets[place],
             measured_at=int(time.time() * 1000),
             unknown=tuple(unknown),
@@ -134,13 +129,13 @@ def _held(opens: Iterable[rows.Finding]) -> int:
 
 async def _fetched(
     cluster: Cluster, place: TopicPartition, opens: Sequence[rows.Finding], search: Search, deadline: Deadline
-) -> HeldLog | None:
+) -> held_back.HeldLog | None:
     """The data from the first open transaction on, counted up to the limit of a Fetch."""
     first = opens[0]
     if first.high_watermark is None:
         return None
     starts = {one.producer_id: one.start_offset or 0 for one in opens}
-    counter = HeldLogCounter(starts, first.log_start_offset or 0, first.high_watermark, search.show_records)
+    counter = held_back.HeldLogCounter(starts, first.log_start_offset or 0, first.high_watermark, search.show_records)
     left = search.fetch_bytes
     leader = await leader_of(cluster, place, deadline)
     piece = min(left, PIECE)

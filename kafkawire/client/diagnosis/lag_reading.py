@@ -42,7 +42,6 @@ async def read_lags(
     """A row for each partition of a group, in order.
 
     Args:
-        view: the group.
         fetch_bytes: of a partition, at most; 0: nothing, so that counts are bounds.
         timeout_s: seconds for all of it; None as configured.
         held_by: what holds the last stable offset of a partition.

@@ -26,15 +26,7 @@ from kafkawire.client.rpc.partition_offsets import list_offsets, tier_offsets
 from kafkawire.records import Damage
 from kafkawire.records.columns import batches
 from kafkawire.rows import Blocker
-from kafkawire.transactions.blocking.partition_blockers import (
-    TOPIC_SETTINGS,
-    DamagedBatch,
-    Replicas,
-    TierReach,
-    damaged,
-    missing_replicas,
-    tier_behind,
-)
+from kafkawire.transactions.blocking import partition_blockers
 from kafkawire.transactions.commands import Reach
 from kafkawire.transactions.formatting import size
 
@@ -61,7 +53,7 @@ class _Verified(msgspec.Struct):
     first: int
     following: int
     bytes: int = 0
-    places: list[DamagedBatch] = msgspec.field(default_factory=list)
+    places: list[partition_blockers.DamagedBatch] = msgspec.field(default_factory=list)
 
 
 async def read_symptoms(
@@ -110,12 +102,12 @@ async def read_symptoms(
     unread = {} if budget else dict.fromkeys(read, "nothing")
     for place, info in found.items():
         replicas = replicas_of(info)
-        blockers.append(missing_replicas(replicas, settings, reach))
+        blockers.append(partition_blockers.missing_replicas(replicas, settings, reach))
         log, three = logs.get(place), offsets.values.get(place)
         if isinstance(log, ClientError):
             gaps.append(f"{place}: its log could not be verified: {log}")
         elif log is not None and log.places:
-            blockers.append(damaged(log.places, replicas, reach))
+            blockers.append(partition_blockers.damaged(log.places, replicas, reach))
             gaps.append(f"{place}: damaged from offset {log.places[0].offset} on: {log.places[0].detail}")
         if isinstance(log, _Verified) and three is not None and (part := _not_verified(log, three)):
             unread[place] = part
@@ -123,8 +115,8 @@ async def read_symptoms(
             copied, local_start = tiers[place]
             is_rest = isinstance(log, _Verified) and log.first >= copied
             blockers.append(
-                tier_behind(
-                    TierReach(
+                partition_blockers.tier_behind(
+                    partition_blockers.TierReach(
                         topic=topic,
                         partition=place.partition,
                         copied=copied,
@@ -161,20 +153,22 @@ async def verified(
     except BrokerError as error:
         if error.code != _CORRUPT_MESSAGE:
             return error
-        found.places.append(DamagedBatch(offset=found.following, reason=error.name, detail=str(error)))
+        found.places.append(
+            partition_blockers.DamagedBatch(offset=found.following, reason=error.name, detail=str(error))
+        )
     except ClientError as error:
         return error
     return found
 
 
-def _damage_in(data: bytes, expected: int) -> list[DamagedBatch]:
+def _damage_in(data: bytes, expected: int) -> list[partition_blockers.DamagedBatch]:
     """The damage in a piece of a log. `expected`: the offset that follows the last piece."""
     found = []
     for item in batches(data, window=len(data)):
         if isinstance(item, Damage):
             base = int.from_bytes(data[item.position : item.position + 8], "big", signed=True)
             offset = base if item.reason == "crc_mismatch" and base >= expected else expected
-            found.append(DamagedBatch(offset=offset, reason=item.reason, detail=item.detail))
+            found.append(partition_blockers.DamagedBatch(offset=offset, reason=item.reason, detail=item.detail))
     return found
 
 
@@ -209,15 +203,15 @@ def _scope(unread: Mapping[TopicPartition, str], budget: int) -> str | None:
 
 async def _settings(cluster: Cluster, topic: str, deadline: Deadline) -> tuple[dict[str, str], list[str]]:
     """Settings of a topic by name, and what could not be read."""
-    found = await topic_configs(cluster, {topic}, sorted(TOPIC_SETTINGS), deadline)
+    found = await topic_configs(cluster, {topic}, sorted(partition_blockers.TOPIC_SETTINGS), deadline)
     if topic in found.errors:
         return {}, [f"settings of topic {topic}, which say how many replicas it needs: {found.errors[topic]}"]
     return {name: one.value for name, one in found.values[topic].items() if one.value is not None}, []
 
 
-def replicas_of(info: PartitionInfo) -> Replicas:
+def replicas_of(info: PartitionInfo) -> partition_blockers.Replicas:
     """The replicas of a partition, by the cluster's metadata."""
-    return Replicas(
+    return partition_blockers.Replicas(
         topic=info.topic_partition.topic,
         partition=info.topic_partition.partition,
         leader=info.leader,

@@ -45,7 +45,6 @@ async def read_pending(cluster: Cluster, group: str, own: TopicPartition, search
     """The offsets of a group that open transactions hold now.
 
     Args:
-        group: its id.
         own: the partition of `__consumer_offsets` that keeps its offsets.
         search: `fetch_bytes` limits what is fetched of the partition (Read on the topic), from its first open
             transaction on.

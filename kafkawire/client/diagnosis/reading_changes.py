@@ -45,11 +45,8 @@ def clock_skews(before: ClusterReading, after: ClusterReading) -> dict[int, Cloc
 
     A transaction that the earlier reading's description of its id does not have began before the later one, and not
     before its coordinator could still be waiting for replicas of its record: so its start, a time of its coordinator's,
-    is between these two times of this machine's clock, or the clocks differ.
-
-    Args:
-        before, after: two readings, the earlier one first.
-    """
+    is between these two times of this machine's clock, or the clocks differ. `before`, `after`: two readings, the
+    earlier one first."""
     found: dict[int, ClockSkew] = {}
     for producer_id, now in after.id_states.items():
         then = before.id_states.get(producer_id)
@@ -72,11 +69,8 @@ def clock_skews(before: ClusterReading, after: ClusterReading) -> dict[int, Cloc
 def begins_after(value: TransactionLogValue, seen: int) -> int:
     """After which time a transaction began that was not described at a time. A coordinator describes it once its record
     is replicated, and waits for that for no longer than the transaction's timeout (`TransactionStateManager`, which
-    appends with it), for example while fewer than min.insync.replicas are in sync.
-
-    Args:
-        value: the transaction. `seen`: this machine's clock when it was not described, epoch milliseconds.
-    """
+    appends with it), for example while fewer than min.insync.replicas are in sync. `value`: the transaction. `seen`:
+    this machine's clock when it was not described, epoch milliseconds."""
     return seen - max(value.transaction_timeout_ms, 0)
 
 

@@ -70,11 +70,7 @@ class Journal:
     """
 
     def __init__(
-        self,
-        path: str | None,
-        cluster: str,
-        since: int | None,
-        partitions: Mapping[TopicPartition, PartitionInfo] = {},
+        self, path: str | None, cluster: str, since: int | None, partitions: Mapping[TopicPartition, PartitionInfo] = {}
     ) -> None:
         self._path = path
         self._generations = {place: info.generation for place, info in partitions.items()}

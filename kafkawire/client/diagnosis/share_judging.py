@@ -25,12 +25,9 @@ _GONE = "which states are of topics that were removed is in no answer of a broke
 
 
 async def live_share_answers(cluster: Cluster, search: Search) -> list[Placed]:
-    """The answers of all rules; empty where no share group was ever there.
-
-    Args:
-        search: which topics, and bytes of each partition, at most. Needs Describe on the groups, and Read on their
-            topics, on `__share_group_state` and on dead-letter topics.
-    """
+    """The answers of all rules; empty where no share group was ever there. `search`: which topics, and bytes of each
+    partition, at most. Needs Describe on the groups, and Read on their topics, on `__share_group_state` and on
+    dead-letter topics."""
     place = Place(search.address, _STATE, 0)
     deadline = cluster.deadline(search.timeout_s)
     metadata = await cluster.metadata([_STATE], deadline=deadline)

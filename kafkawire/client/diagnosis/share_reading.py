@@ -236,12 +236,7 @@ async def _read(
 
 
 async def _batches(
-    cluster: Cluster,
-    place: TopicPartition,
-    three: Offsets,
-    fetch_bytes: int,
-    deadline: Deadline,
-    problems: list[str],
+    cluster: Cluster, place: TopicPartition, three: Offsets, fetch_bytes: int, deadline: Deadline, problems: list[str]
 ) -> AsyncGenerator[Batch, None]:
     """The batches of a partition, as far as the budget goes; what is not read is added to `problems`."""
     start, end, left, reached = three.log_start, three.high_watermark, fetch_bytes, three.log_start

@@ -21,12 +21,7 @@ from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.errors import CLUSTER_DENIED, BrokerError, ClientError
 from kafkawire.client.results import Broker
 from kafkawire.client.rpc.fetch_batches import PIECE
-from kafkawire.messages import (
-    DescribeClusterRequest,
-    DescribeQuorumRequest,
-    FetchRequest,
-    FetchSnapshotRequest,
-)
+from kafkawire.messages import DescribeClusterRequest, DescribeQuorumRequest, FetchRequest, FetchSnapshotRequest
 from kafkawire.messages.describe_quorum_request import PartitionData as QuorumPartition
 from kafkawire.messages.describe_quorum_request import TopicData
 from kafkawire.messages.fetch_request import FetchPartition, FetchTopic

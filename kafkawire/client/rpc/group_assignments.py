@@ -12,19 +12,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kafkawire.client import errors
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import drive
 from kafkawire.client.cluster.routing import group_coordinators
-from kafkawire.client.errors import (
-    GROUP_ID_NOT_FOUND,
-    TOPIC_DENIED,
-    UNSUPPORTED_VERSION,
-    BrokerError,
-    ClientError,
-    UnsupportedApiError,
-    missing_right,
-)
 from kafkawire.client.results import TopicPartition
 from kafkawire.errors import DecodeError
 from kafkawire.messages import (
@@ -68,14 +60,13 @@ async def group_assignment(cluster: Cluster, group: str, deadline: Deadline) -> 
     """The partitions assigned to the members of a group; None where its coordinator knows no group of this name.
 
     Args:
-        group: its id.
         deadline: of the whole call, with its retries.
 
     Raises:
         ClientError: it could not be read (it needs Describe on the group; from KIP-848 on, also on each of its topics).
     """
 
-    async def ask(broker: int, keys: Sequence[str]) -> dict[str, GroupAssignment | ClientError | None]:
+    async def ask(broker: int, keys: Sequence[str]) -> dict[str, GroupAssignment | errors.ClientError | None]:
         return {group: await _described(cluster, broker, group, deadline)}
 
     return (await drive(cluster, [group], group_coordinators(cluster, deadline), ask, deadline))[group]
@@ -83,18 +74,18 @@ async def group_assignment(cluster: Cluster, group: str, deadline: Deadline) -> 
 
 async def _described(
     cluster: Cluster, broker: int, group: str, deadline: Deadline
-) -> GroupAssignment | ClientError | None:
+) -> GroupAssignment | errors.ClientError | None:
     for kind in _GROUP_KINDS:
         try:
             answer = await cluster.ask_broker(broker, kind.request(group), deadline)
-        except UnsupportedApiError:
+        except errors.UnsupportedApiError:
             if kind is _GROUP_KINDS[0]:
                 raise
             continue  # a broker without the request has no group of the kind
         found = next((one for one in answer.groups if one.group_id == group), None)
         if found is None:
-            return ClientError(f"group {group}: the broker's answer to {kind.api} does not contain it")
-        if found.error_code in (GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION) or found.group_state == _DEAD:
+            return errors.ClientError(f"group {group}: the broker's answer to {kind.api} does not contain it")
+        if found.error_code in (errors.GROUP_ID_NOT_FOUND, errors.UNSUPPORTED_VERSION) or found.group_state == _DEAD:
             continue
         if found.error_code:
             return _error(kind, group, found)
@@ -102,10 +93,12 @@ async def _described(
     return None
 
 
-def _error(kind: _GroupKind, group: str, found: Any) -> BrokerError:
+def _error(kind: _GroupKind, group: str, found: Any) -> errors.BrokerError:
     code = found.error_code
-    right = "Describe on each of its topics" if code == TOPIC_DENIED else missing_right(kind.api, code, group)
-    return BrokerError(code, f"members of group {group}", detail=found.error_message or "", right=right)
+    right = (
+        "Describe on each of its topics" if code == errors.TOPIC_DENIED else errors.missing_right(kind.api, code, group)
+    )
+    return errors.BrokerError(code, f"members of group {group}", detail=found.error_message or "", right=right)
 
 
 def _assignment(kind: _GroupKind, group: str, found: Any) -> GroupAssignment:

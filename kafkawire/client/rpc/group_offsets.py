@@ -48,7 +48,6 @@ async def group_offsets(
     """The offsets that a group has committed, of all topics that the principal may Describe.
 
     Args:
-        group: its id.
         assigned: partitions that are asked for by name, beside all with a committed offset.
         deadline: of all attempts together.
 

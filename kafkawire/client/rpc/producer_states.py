@@ -56,9 +56,7 @@ def producers_request(partitions: Iterable[TopicPartition]) -> DescribeProducers
     )
 
 
-def producers_in(
-    answer: DescribeProducersResponse,
-) -> dict[TopicPartition, tuple[ProducerState, ...] | ClientError]:
+def producers_in(answer: DescribeProducersResponse) -> dict[TopicPartition, tuple[ProducerState, ...] | ClientError]:
     """The producers of each partition in a response, or its error."""
     return {
         (key := TopicPartition(topic.name, one.partition_index)): _producers(key, one)

@@ -37,7 +37,6 @@ async def share_offsets(cluster: Cluster, group: str, deadline: Deadline) -> Sha
     """Where a share group stands in all partitions in which it has started.
 
     Args:
-        group: its id.
         deadline: of all attempts together.
 
     Raises:

@@ -20,11 +20,8 @@ _MOST_EPOCH = 2**15 - 1
 
 def abort_request(marker: Marker) -> WriteTxnMarkersRequest:
     """The request, with transaction version 0: an administrator's marker carries the producer's current epoch, and
-    version 2 requires a higher one (KIP-1228).
-
-    Raises:
-        ClientError: the epoch is too large for a marker (DescribeProducers has 32 bits for it).
-    """
+    version 2 requires a higher one (KIP-1228). Raises ClientError: the epoch is too large for a marker
+    (DescribeProducers has 32 bits for it)."""
     if not 0 <= marker.producer_epoch <= _MOST_EPOCH:
         place = TopicPartition(marker.topic, marker.partition)
         raise ClientError(f"{place}: no marker can be written for producer epoch {marker.producer_epoch}")

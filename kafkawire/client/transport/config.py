@@ -24,7 +24,7 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 #: SASL mechanisms that are not supported -> what to do.
 _OTHER_LOGINS = {
-    "GSSAPI": "Kerberos (GSSAPI) is not supported: use a listener with SCRAM, OAUTHBEARER or client certificates",
+    "GSSAPI": "Kerberos (GSSAPI) is not supported: use a listener with SCRAM, OAUTHBEARER or client certificates"
 }
 #: Amazon MSK's login of Java clients; its brokers take the same signature as a token of OAUTHBEARER.
 _MSK, _MSK_CLASSES = "AWS_MSK_IAM", "software.amazon.msk.auth.iam."

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kafkawire import frames
+from kafkawire import frames, messages
 from kafkawire.client.errors import (
     SASL_MECHANISM,
     SASL_STATE,
@@ -31,14 +31,6 @@ from kafkawire.client.transport.api_versions import VERSIONS_REQUEST, VersionRan
 from kafkawire.client.transport.sasl import Credentials, SaslError, SaslExchange
 from kafkawire.errors import DecodeError
 from kafkawire.kafka_errors import error_name
-from kafkawire.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
 from kafkawire.wire.message import Message
 
 #: Brokers from 2.4 on know it; for older ones there is a fallback.
@@ -178,11 +170,11 @@ class Connection:
         if self.ready:
             self._answered += 1
             return [BrokerResponse(correlation_id, body, response.version)]
-        if isinstance(body, ApiVersionsResponse):
+        if isinstance(body, messages.ApiVersionsResponse):
             return self._versions(body, pending.version)
-        if isinstance(body, SaslHandshakeResponse):
+        if isinstance(body, messages.SaslHandshakeResponse):
             return self._handshake(body)
-        assert isinstance(body, SaslAuthenticateResponse)
+        assert isinstance(body, messages.SaslAuthenticateResponse)
         return self._authenticated(body)
 
     def _closed(self) -> ConnectError:
@@ -198,12 +190,12 @@ class Connection:
     # Before Ready -----------------------------------------------------------------------------------------------------
 
     def _ask_versions(self, version: int) -> None:
-        self._append_request(VERSIONS_REQUEST if version >= _API_VERSIONS else ApiVersionsRequest(), version)
+        self._append_request(VERSIONS_REQUEST if version >= _API_VERSIONS else messages.ApiVersionsRequest(), version)
 
-    def _versions(self, body: ApiVersionsResponse, version: int) -> list[ConnectionEvent]:
+    def _versions(self, body: messages.ApiVersionsResponse, version: int) -> list[ConnectionEvent]:
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in body.api_keys}
         if body.error_code == UNSUPPORTED_VERSION and version > 0:
-            own = ApiVersionsRequest.spec.api_key
+            own = messages.ApiVersionsRequest.spec.api_key
             assert own is not None
             self._ask_versions(max(0, min(version - 1, self.versions.get(own, (0, 0))[1])))
             return []
@@ -211,10 +203,10 @@ class Connection:
             raise PeerError(self.address, f"ApiVersions is answered with {error_name(body.error_code)}")
         if self._credentials is None:
             return self._become_ready(0)
-        self._append_request(SaslHandshakeRequest(mechanism=self._credentials.mechanism), _HANDSHAKE)
+        self._append_request(messages.SaslHandshakeRequest(mechanism=self._credentials.mechanism), _HANDSHAKE)
         return []
 
-    def _handshake(self, body: SaslHandshakeResponse) -> list[ConnectionEvent]:
+    def _handshake(self, body: messages.SaslHandshakeResponse) -> list[ConnectionEvent]:
         assert self._credentials is not None
         mechanism = self._credentials.mechanism
         if body.error_code == SASL_MECHANISM:
@@ -235,7 +227,7 @@ class Connection:
             raise AuthenticationError(self.address, str(error)) from None
         return []
 
-    def _authenticated(self, body: SaslAuthenticateResponse) -> list[ConnectionEvent]:
+    def _authenticated(self, body: messages.SaslAuthenticateResponse) -> list[ConnectionEvent]:
         if body.error_code:
             detail = f": {body.error_message}" if body.error_message else ""
             raise AuthenticationError(self.address, f"{error_name(body.error_code)}{detail}")
@@ -250,8 +242,8 @@ class Connection:
         return []
 
     def _token(self, token: bytes) -> None:
-        version = choose(SaslAuthenticateRequest, self.versions, address=self.address)
-        self._append_request(SaslAuthenticateRequest(auth_bytes=token), version)
+        version = choose(messages.SaslAuthenticateRequest, self.versions, address=self.address)
+        self._append_request(messages.SaslAuthenticateRequest(auth_bytes=token), version)
 
     def _become_ready(self, session_ms: int) -> list[ConnectionEvent]:
         self.ready = True

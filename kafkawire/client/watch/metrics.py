@@ -46,11 +46,7 @@ def late(finding: Finding, as_of: int, max_timeout_ms: int) -> bool:
 
     It is late by the rule of ProducerStateManager.hasLateTransaction: its producer's last batch is older than
     transaction.max.timeout.ms and 5 minutes (LATE_TRANSACTION_BUFFER_MS). A partition without a time of 1 or above
-    never is.
-
-    Args:
-        as_of: epoch milliseconds of the reading. `max_timeout_ms`: transaction.max.timeout.ms.
-    """
+    never is. `as_of`: epoch milliseconds of the reading. `max_timeout_ms`: transaction.max.timeout.ms."""
     last = finding.last_timestamp or 0
     return last > 0 and as_of - last > max_timeout_ms + GRACE_MS
 
@@ -213,11 +209,8 @@ def gauges(state: WatchState) -> Iterator[Gauge]:
 def stale(state: WatchState, now: int, interval_ms: int) -> bool:
     """Whether the last poll that was due failed or takes too long, so that older values are exposed.
 
-    Too long: more than half an interval or, if longer, twice the time of the previous poll; at most an interval.
-
-    Args:
-        now: epoch milliseconds. `interval_ms`: between the starts of two polls.
-    """
+    Too long: more than half an interval or, if longer, twice the time of the previous poll; at most an interval. `now`:
+    epoch milliseconds. `interval_ms`: between the starts of two polls."""
     last = state.last
     if last is None or last.observation is None:
         return True

@@ -43,8 +43,5 @@ RULE = StandingRule(
     sentence="What is archived on its way to the dead-letter topic is in that topic.",
     source="KIP-1191, `SharePartition`",
     judge=_judge,
-    faults={
-        "none": StandingFault(_ARCHIVED, letters=()),
-        "of-another-offset": StandingFault(_ARCHIVED, letters=(3,)),
-    },
+    faults={"none": StandingFault(_ARCHIVED, letters=()), "of-another-offset": StandingFault(_ARCHIVED, letters=(3,))},
 )

@@ -31,7 +31,5 @@ RULE = StandingRule(
     sentence="No share group has a state in a topic that is gone.",
     source="KIP-932, `ShareCoordinatorShard.maybeCleanupShareState`",
     judge=_judge,
-    faults={
-        "written-later": StandingFault((BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 2, 1),))), topic="gone"),
-    },
+    faults={"written-later": StandingFault((BEGIN, ("update", 0, 0, 1, 1, ((0, 3, 2, 1),))), topic="gone")},
 )

@@ -73,11 +73,7 @@ RULE = StepRule(
             ("update", 0, 0, 1, 1, ((4, 4, 3, 1),)),
             ("update", 0, 0, 1, 1, ((4, 4, 0, 2),)),
         ),
-        "without-a-delivery": (
-            BEGIN,
-            ("update", 0, 0, 1, 1, ((4, 4, 0, 1),)),
-            ("update", 0, 0, 1, 1, ((4, 4, 2, 1),)),
-        ),
+        "without-a-delivery": (BEGIN, ("update", 0, 0, 1, 1, ((4, 4, 0, 1),)), ("update", 0, 0, 1, 1, ((4, 4, 2, 1),))),
         "acquired": (BEGIN, ("update", 0, 0, 1, 1, ((4, 4, 0, 1),)), ("update", 0, 0, 1, 1, ((5, 5, 1, 1),))),
         "unknown-state": (BEGIN, ("update", 0, 0, 1, 1, ((4, 4, 0, 1),)), ("update", 0, 0, 1, 1, ((4, 4, 9, 2),))),
     },

@@ -47,11 +47,8 @@ def block(blocker: Blocker, number: int, as_of: int | None) -> list[str]:
 
 def wrapped_command(command: str, first: str = _INDENT) -> list[str]:
     """A command on lines of at most 80 columns, each but the last with a backslash at its end: a shell takes them as
-    one. An option stays beside its value.
-
-    Args:
-        first: what is in front of the first line; blanks are in front of the others.
-    """
+    one. An option stays beside its value. `first`: what is in front of the first line; blanks are in front of the
+    others."""
     words = _words(command)
     blank = " " * len(first)
     lines, line = [], first

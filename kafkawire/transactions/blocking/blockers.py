@@ -44,7 +44,6 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a group.
 
     Attributes:
-        group: its id.
         committed: offset by partition.
         partitions: those that it reads: with an offset, or assigned to its members.
         held: the partitions whose offset is in an open transaction, by its producer id.

@@ -116,11 +116,7 @@ def missing_replicas(found: Replicas, settings: Mapping[str, str], reach: Reach)
 def tier_behind(found: TierReach, settings: Mapping[str, str]) -> Blocker | None:
     """The blocker of a partition whose tier lacks a segment that is certainly closed: more than segment.bytes is not
     copied, and the active segment alone cannot be as large. None where that is not proven. The newest closed segment
-    may just be copied: with two, the tier lags.
-
-    Args:
-        settings: of the topic.
-    """
+    may just be copied: with two, the tier lags. `settings`: of the topic."""
     most = whole_number(settings.get("segment.bytes", ""), INT64)
     first = max(found.copied + 1, found.local_start)
     if settings.get("remote.storage.enable") != "true" or most is None or first >= found.stable:

@@ -18,21 +18,8 @@ from kafkawire.transactions.answers import (
     Tally,
 )
 from kafkawire.transactions.checks.check_names import ID_CHECKS
+from kafkawire.transactions.coordinator import coordinator_rules as rules
 from kafkawire.transactions.coordinator.coordinator_log import producer_ids
-from kafkawire.transactions.coordinator.coordinator_rules import (
-    COMPLETE,
-    EPOCH_STEPS,
-    MAX_EPOCH,
-    NEVER,
-    NEWEST_VERSION,
-    PREPARED,
-    follows,
-    is_exhausted,
-    may_expire,
-    partitions_of,
-    raises_epoch,
-    state_name,
-)
 from kafkawire.transactions.facts import Registration
 from kafkawire.transactions.formatting import duration
 
@@ -50,10 +37,10 @@ _OLD = "the record is of a version that does not carry previous producer ids"
 
 def transition_problem(before: _Value | None, after: _Value | None) -> str | None:
     """legal_transition: the state follows the one before. `after` None is a tombstone."""
-    was = None if before is None else state_name(before.transaction_status)
-    state = None if after is None else state_name(after.transaction_status)
+    was = None if before is None else rules.state_name(before.transaction_status)
+    state = None if after is None else rules.state_name(after.transaction_status)
     version = 0 if after is None else after.client_transaction_version
-    if follows(was, state, version):
+    if rules.follows(was, state, version):
         return None
     return f"{state or 'a tombstone'} after {was or 'nothing'}, at transaction version {version}"
 
@@ -62,9 +49,9 @@ def decides_again(before: _Value | None, after: _Value | None) -> bool:
     """Whether a Prepare record replaces the one before, of the same transaction: a coordinator whose append fails stays
     in the state before, and the record stays in the log, where it may reach the replicas later (Kafka's
     `TransactionStateManager.appendTransactionToLog`)."""
-    if before is None or after is None or not {_state(before), _state(after)} <= PREPARED:
+    if before is None or after is None or not {_state(before), _state(after)} <= rules.PREPARED:
         return False
-    same = before.producer_id == after.producer_id and partitions_of(before) == partitions_of(after)
+    same = before.producer_id == after.producer_id and rules.partitions_of(before) == rules.partitions_of(after)
     if not same or before.transaction_start_timestamp_ms != after.transaction_start_timestamp_ms:
         return False
     if before.transaction_last_update_timestamp_ms >= after.transaction_last_update_timestamp_ms:
@@ -76,17 +63,17 @@ def decides_again(before: _Value | None, after: _Value | None) -> bool:
 
 
 def _state(value: _Value) -> str:
-    return state_name(value.transaction_status)
+    return rules.state_name(value.transaction_status)
 
 
 def _steps(value: _Value) -> frozenset[int]:
-    return EPOCH_STEPS[_state(value), raises_epoch(value.client_transaction_version)]
+    return rules.EPOCH_STEPS[_state(value), rules.raises_epoch(value.client_transaction_version)]
 
 
 def fields_problem(before: _Value | None, after: _Value) -> str | None:
     """transition_fields: partitions, start and timeout are those of the transaction. For legal transitions only.
     For `transactionLastUpdateTimestampMs`, which needs to know who wrote the two, see `clock_problem`."""
-    state = state_name(after.transaction_status)
+    state = rules.state_name(after.transaction_status)
     start = after.transaction_start_timestamp_ms
     if state == "Empty":
         if after.transaction_partitions is not None:
@@ -97,15 +84,15 @@ def fields_problem(before: _Value | None, after: _Value) -> str | None:
         return f"the timeout goes from {before.transaction_timeout_ms} to {after.transaction_timeout_ms} ms at {state}"
     if start < 0:
         return f"{state} without a start"
-    if state in COMPLETE and after.client_transaction_version != before.client_transaction_version:
+    if state in rules.COMPLETE and after.client_transaction_version != before.client_transaction_version:
         was = before.client_transaction_version
         return f"the transaction version goes from {was} to {after.client_transaction_version} at {state}"
-    begun = state_name(before.transaction_status) in ("Ongoing", *PREPARED)
+    begun = rules.state_name(before.transaction_status) in ("Ongoing", *rules.PREPARED)
     if begun and start != before.transaction_start_timestamp_ms:
         return f"the start goes from {before.transaction_start_timestamp_ms} to {start} at {state}"
-    if state in PREPARED and begun and after.transaction_partitions == before.transaction_partitions:
+    if state in rules.PREPARED and begun and after.transaction_partitions == before.transaction_partitions:
         return None  # as nearly always
-    return _partitions_problem(state, partitions_of(before) if begun else frozenset(), partitions_of(after))
+    return _partitions_problem(state, rules.partitions_of(before) if begun else frozenset(), rules.partitions_of(after))
 
 
 def impossible_field(value: _Value) -> str | None:
@@ -114,7 +101,7 @@ def impossible_field(value: _Value) -> str | None:
         return f"the last update is {value.transaction_last_update_timestamp_ms}"
     if value.transaction_timeout_ms <= 0:
         return f"the timeout is {value.transaction_timeout_ms} ms"
-    if not 0 <= value.client_transaction_version <= NEWEST_VERSION:
+    if not 0 <= value.client_transaction_version <= rules.NEWEST_VERSION:
         return f"the transaction version is {value.client_transaction_version}"
     return None
 
@@ -126,7 +113,7 @@ def _partitions_problem(
         if not listed:
             return "Ongoing without partitions"
         return _change(state, "loses", earlier - listed)
-    if state in PREPARED:
+    if state in rules.PREPARED:
         return _change(state, "loses", earlier - listed) or _change(state, "gains", listed - earlier)
     return _change(state, "still has", listed)
 
@@ -142,22 +129,22 @@ def _change(state: str, verb: str, partitions: frozenset[tuple[str, int]]) -> st
 def epoch_problem(before: _Value | None, after: _Value) -> str | None:
     """epoch_step: the producer id stays and its epoch changes by a step that Kafka takes, or another producer id begins
     at epoch 0 where the epochs of the one before are used up. For legal transitions only."""
-    state, epoch = state_name(after.transaction_status), after.producer_epoch
+    state, epoch = rules.state_name(after.transaction_status), after.producer_epoch
     if before is None:
         return None if epoch == 0 else f"the first record of the id has epoch {epoch}, not 0"
-    bumped = raises_epoch(after.client_transaction_version)
+    bumped = rules.raises_epoch(after.client_transaction_version)
     if after.producer_id != before.producer_id:
         return _new_producer_id(before, after, state)
     if epoch < 0:
         return f"the epoch is {epoch}"
-    steps = EPOCH_STEPS[state, bumped]
+    steps = rules.EPOCH_STEPS[state, bumped]
     step = epoch - before.producer_epoch
-    if before.producer_epoch == MAX_EPOCH and step == 0:
+    if before.producer_epoch == rules.MAX_EPOCH and step == 0:
         return None  # nowhere to go: Kafka lets it abort with the epoch that it has
     if step not in steps:
         allowed = " or ".join(f"{one:+d}" for one in sorted(steps))
         return f"the epoch goes from {before.producer_epoch} to {epoch}; at {state} only {allowed} is possible"
-    if epoch == MAX_EPOCH and state in ("Empty", "Ongoing"):
+    if epoch == rules.MAX_EPOCH and state in ("Empty", "Ongoing"):
         return f"the epoch is {epoch} at {state}: no producer gets that one, it is left to fencing"
     return None
 
@@ -169,10 +156,10 @@ def _new_producer_id(before: _Value, after: _Value, state: str) -> str | None:
     if after.producer_epoch != 0:
         return f"{change}, and its epoch is {after.producer_epoch}, not 0"
     if state == "Empty":
-        if is_exhausted(before.producer_epoch):
+        if rules.is_exhausted(before.producer_epoch):
             return None
         return f"{change}, and the epoch {before.producer_epoch} was not used up"
-    if state in COMPLETE and raises_epoch(after.client_transaction_version):
+    if state in rules.COMPLETE and rules.raises_epoch(after.client_transaction_version):
         if before.next_producer_id == after.producer_id:
             return None
         return f"{change}, and {before.next_producer_id} was announced"
@@ -195,10 +182,10 @@ def previous_problem(before: _Value | None, after: _Value) -> str | None:
         return f"the previous producer id is {after.previous_producer_id}, and the id's record before has {expected}"
     if after.next_producer_id < -1:
         return f"the next producer id is {after.next_producer_id}"
-    state = state_name(after.transaction_status)
-    if after.transaction_timeout_ms == NEVER:
+    state = rules.state_name(after.transaction_status)
+    if after.transaction_timeout_ms == rules.NEVER:
         return None  # two-phase commit (KIP-939) announces producer ids at other times
-    if after.next_producer_id != -1 and not (state in PREPARED and after.producer_epoch == MAX_EPOCH):
+    if after.next_producer_id != -1 and not (state in rules.PREPARED and after.producer_epoch == rules.MAX_EPOCH):
         return f"the next producer id {after.next_producer_id} is set at {state}, epoch {after.producer_epoch}"
     if before is not None and before.next_producer_id >= 0 and after.producer_id == before.producer_id:
         return f"the next producer id {before.next_producer_id} was announced, and {state} has {after.producer_id}"
@@ -291,7 +278,7 @@ class IdChecks:
         if found.value is not None or before is None or before.value is None or expiration is None:
             return None
         updated = before.value.transaction_last_update_timestamp_ms
-        if may_expire(state_name(before.value.transaction_status), updated, found.timestamp, expiration):
+        if rules.may_expire(rules.state_name(before.value.transaction_status), updated, found.timestamp, expiration):
             return None
         if before.leader_epoch != found.leader_epoch:
             self._tallies[LEGAL_TRANSITION].lack(_CLOCKS)

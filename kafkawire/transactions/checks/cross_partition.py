@@ -8,14 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from kafkawire import rows
-from kafkawire.transactions.answers import (
-    ID_IN_ITS_PARTITION,
-    PRODUCER_ID_UNIQUE,
-    REPLICAS_AGREE,
-    Answer,
-    Placed,
-    Tally,
-)
+from kafkawire.transactions import answers
 from kafkawire.transactions.checks.agreeing import JoinedDecisions, judge_agreeing
 from kafkawire.transactions.checks.check_names import CHECKS, OF_IDS
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
@@ -49,7 +42,7 @@ _NEVER = "it was never handed out: the first free producer id is {}"
 _COUNT_ASSUMED = "the number of partitions of __transaction_state is assumed"
 
 
-def joined_answers(cluster: ClusterFacts, jobs: int = 1) -> Iterator[Placed]:
+def joined_answers(cluster: ClusterFacts, jobs: int = 1) -> Iterator[answers.Placed]:
     """The answers. `jobs`: number of threads."""
     if jobs > 1:
         with Threads(jobs - 1) as threads:
@@ -62,7 +55,7 @@ def joined_answers(cluster: ClusterFacts, jobs: int = 1) -> Iterator[Placed]:
     yield from _without_steps(cluster)
 
 
-def _outcomes(cluster: ClusterFacts, each: Each) -> Iterator[Placed]:
+def _outcomes(cluster: ClusterFacts, each: Each) -> Iterator[answers.Placed]:
     """one_outcome and marker_epoch."""
     histories = cluster.histories
     decided = JoinedDecisions([history.decisions for history in histories.values()])
@@ -86,7 +79,7 @@ def _outcomes(cluster: ClusterFacts, each: Each) -> Iterator[Placed]:
                 decided_until=until if owner is None else until_of[owner],
             )
     for place, tally in tallies.all():
-        yield Placed(place, tally.answer())
+        yield answers.Placed(place, tally.answer())
 
 
 def _until(cluster: ClusterFacts, place: Place, skew_ms: int) -> int | None:
@@ -112,7 +105,7 @@ def decided_until(cluster: ClusterFacts) -> tuple[int | None, dict[Place, int | 
 # Producer ids --------------------------------------------------------------------------------------------------------
 
 
-def _producer_ids(cluster: ClusterFacts) -> Iterator[Placed]:
+def _producer_ids(cluster: ClusterFacts) -> Iterator[answers.Placed]:
     """Every producer id was handed out before it was in use, and none twice.
 
     Each copy of the metadata log and each replica is evidence of its own: one pair of them proves that a producer id
@@ -125,7 +118,7 @@ def _producer_ids(cluster: ClusterFacts) -> Iterator[Placed]:
         if producers.count:
             by_partition[producers.place.topic, producers.place.partition].append(producers)
     for replicas in by_partition.values():
-        tallies = {producers.place: Tally(PRODUCER_ID_UNIQUE) for producers in replicas}
+        tallies = {producers.place: answers.Tally(answers.PRODUCER_ID_UNIQUE) for producers in replicas}
         chosen = replicas[0]
         tally = tallies[chosen.place]
         if cluster.handed_out is None:
@@ -150,7 +143,7 @@ def _producer_ids(cluster: ClusterFacts) -> Iterator[Placed]:
             aside = {beyond.producer_id for beyond in chosen.beyond} & (proven | doubtful.keys())
             tally.held += chosen.count - len(aside)
         yield from (
-            Placed(place, tally.answer())
+            answers.Placed(place, tally.answer())
             for place, tally in tallies.items()
             if place in cluster.chosen or tally.violated
         )
@@ -189,14 +182,14 @@ def _shown_until(cluster: ClusterFacts, place: Place) -> int | None:
     return cluster.covered.get(place.copy) if time is None else time
 
 
-def _blocks(metadata: Iterable[ClusterMetadata]) -> Iterator[Placed]:
+def _blocks(metadata: Iterable[ClusterMetadata]) -> Iterator[answers.Placed]:
     """The blocks of all copies: a record that a checkpoint has replaced in one may still be in another."""
     copies = sorted(metadata, key=lambda copy: (copy.newest or 0, copy.place), reverse=True)
     found: dict[int, tuple[ProducerIdsBlock, ClusterMetadata]] = {}
     for copy in copies:
         for block in copy.handed_out.blocks:
             found.setdefault(block.offset, (block, copy))
-    tallies = {copy.place: Tally(PRODUCER_ID_UNIQUE) for copy in copies}
+    tallies = {copy.place: answers.Tally(answers.PRODUCER_ID_UNIQUE) for copy in copies}
     neighbours = {
         (before.offset, after.offset)
         for copy in copies
@@ -223,21 +216,21 @@ def _blocks(metadata: Iterable[ClusterMetadata]) -> Iterator[Placed]:
     for copy in copies:
         tally = tallies[copy.place]
         if tally.held or tally.violated:
-            yield Placed(copy.place, tally.answer(), copy.path)
+            yield answers.Placed(copy.place, tally.answer(), copy.path)
 
 
-def _owners(cluster: ClusterFacts) -> Iterator[Placed]:
+def _owners(cluster: ClusterFacts) -> Iterator[answers.Placed]:
     """A producer id belongs to one transactional id for ever."""
     uses: dict[int, list[tuple[bool, ProducerIdUse]]] = defaultdict(list)
     for place, history in cluster.facts.histories.items():
         for use in history.uses:
             uses[use.producer_id].append((place in cluster.histories, use))
-    tallies: dict[Place, Tally] = defaultdict(lambda: Tally(PRODUCER_ID_UNIQUE))
+    tallies: dict[Place, answers.Tally] = defaultdict(lambda: answers.Tally(answers.PRODUCER_ID_UNIQUE))
     handed_out = handed_out_until(cluster)
     for of_producer in uses.values():
         judge_owner(of_producer, tallies, handed_out)
     for place, tally in tallies.items():
-        yield Placed(place, tally.answer())
+        yield answers.Placed(place, tally.answer())
 
 
 def handed_out_until(cluster: ClusterFacts) -> tuple[int, int] | None:
@@ -248,7 +241,7 @@ def handed_out_until(cluster: ClusterFacts) -> tuple[int, int] | None:
 
 
 def judge_owner(
-    uses: Iterable[tuple[bool, ProducerIdUse]], tallies: dict[Place, Tally], handed_out: tuple[int, int] | None
+    uses: Iterable[tuple[bool, ProducerIdUse]], tallies: dict[Place, answers.Tally], handed_out: tuple[int, int] | None
 ) -> None:
     """Judge the uses of one producer id, of all replicas: compaction may have removed what another still has. `uses`:
     each with whether its replica counts. `handed_out`: as `handed_out_until` gives it."""
@@ -280,14 +273,14 @@ def judge_owner(
 # Transactional ids ---------------------------------------------------------------------------------------------------
 
 
-def _partitions_of_ids(cluster: ClusterFacts) -> Iterator[Placed]:
+def _partitions_of_ids(cluster: ClusterFacts) -> Iterator[answers.Placed]:
     """Each id is in its partition of `__transaction_state`."""
     setting = cluster.resolved.transaction_state_partitions
     for place, history in cluster.histories.items():
-        tally = Tally(ID_IN_ITS_PARTITION)
+        tally = answers.Tally(answers.ID_IN_ITS_PARTITION)
         for use in first_uses(history):
             judge_partition_of_id(use, setting, tally)
-        yield Placed(place, tally.answer())
+        yield answers.Placed(place, tally.answer())
 
 
 def first_uses(history: IdFacts) -> Iterable[ProducerIdUse]:
@@ -295,7 +288,7 @@ def first_uses(history: IdFacts) -> Iterable[ProducerIdUse]:
     return {use.transactional_id: use for use in reversed(history.uses)}.values()
 
 
-def judge_partition_of_id(use: ProducerIdUse, partitions: rows.Setting, tally: Tally) -> None:
+def judge_partition_of_id(use: ProducerIdUse, partitions: rows.Setting, tally: answers.Tally) -> None:
     """Judge whether a transactional id is in its partition of `__transaction_state`. `use`: the first of the id.
     `partitions`: how many the topic has. `tally`: of ID_IN_ITS_PARTITION; it counts the answer."""
     expected = partition_of_id(use.transactional_id, partitions.value)
@@ -308,13 +301,13 @@ def judge_partition_of_id(use: ProducerIdUse, partitions: rows.Setting, tally: T
         tally.breach(use.offset, use.producer_id, what, transactional_id=use.transactional_id)
 
 
-def _without_steps(cluster: ClusterFacts) -> Iterator[Placed]:
+def _without_steps(cluster: ClusterFacts) -> Iterator[answers.Placed]:
     """Every check has an answer, also where there was nothing to judge."""
     missing = cluster.has_transactions and not cluster.of_ids
     place = min(cluster.chosen, default=Place("", TRANSACTION_STATE, 0))
     for check in CHECKS:
         if check in OF_IDS and missing:
             why = (f"no partition of {TRANSACTION_STATE} was read",)
-            yield Placed(place, Answer(check=check, not_checkable=1, lacked=why))
-        elif check != REPLICAS_AGREE:
-            yield Placed(place, Answer(check=check))
+            yield answers.Placed(place, answers.Answer(check=check, not_checkable=1, lacked=why))
+        elif check != answers.REPLICAS_AGREE:
+            yield answers.Placed(place, answers.Answer(check=check))

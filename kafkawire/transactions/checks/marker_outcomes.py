@@ -14,22 +14,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from kafkawire.transactions.answers import (
-    ID_IN_ITS_PARTITION,
-    MARKER_EPOCH,
-    MAX_BREACHES,
-    ONE_OUTCOME,
-    PRODUCER_ID_UNIQUE,
-    Tally,
-)
-from kafkawire.transactions.checks.timed_decisions import (
-    CLOCK_SKEW_MS,
-    Candidates,
-    Decisions,
-    begins,
-    epochs,
-    is_during,
-)
+from kafkawire.transactions import answers
+from kafkawire.transactions.checks import timed_decisions as timed
 from kafkawire.transactions.coordinator.coordinator_rules import raises_epoch
 from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place
@@ -49,12 +35,12 @@ class Tallies:
     beside them (`cross_partition`)."""
 
     def __init__(self) -> None:
-        self.outcome: dict[Place, Tally] = defaultdict(lambda: Tally(ONE_OUTCOME))
-        self.epoch: dict[Place, Tally] = defaultdict(lambda: Tally(MARKER_EPOCH))
-        self.owner: dict[Place, Tally] = defaultdict(lambda: Tally(PRODUCER_ID_UNIQUE))
-        self.home: dict[Place, Tally] = defaultdict(lambda: Tally(ID_IN_ITS_PARTITION))
+        self.outcome: dict[Place, answers.Tally] = defaultdict(lambda: answers.Tally(answers.ONE_OUTCOME))
+        self.epoch: dict[Place, answers.Tally] = defaultdict(lambda: answers.Tally(answers.MARKER_EPOCH))
+        self.owner: dict[Place, answers.Tally] = defaultdict(lambda: answers.Tally(answers.PRODUCER_ID_UNIQUE))
+        self.home: dict[Place, answers.Tally] = defaultdict(lambda: answers.Tally(answers.ID_IN_ITS_PARTITION))
 
-    def all(self) -> Iterator[tuple[Place, Tally]]:
+    def all(self) -> Iterator[tuple[Place, answers.Tally]]:
         for tallies in (self.outcome, self.epoch, self.owner, self.home):
             yield from tallies.items()
 
@@ -76,9 +62,9 @@ def judge(
         decided_until: up to this time (epoch milliseconds) no decision is missing; None: some may be.
     """
     decided = [
-        ((epoch, begins(decision), 0, number), decision)
+        ((epoch, timed.begins(decision), 0, number), decision)
         for number, decision in enumerate(decisions)
-        for epoch in epochs(decision)
+        for epoch in timed.epochs(decision)
     ]
     ended = [
         ((ending.data_epoch, ending.timestamp, 1, number), ending) for number, ending in enumerate(sorted(endings))
@@ -98,7 +84,7 @@ def judge_epoch(
             decisions come first.
         decided_until: as for `judge`.
     """
-    decided = Decisions()
+    decided = timed.Decisions()
     orphans = _Orphans(tallies, decided_until)
     for one in listed:
         if isinstance(one, Decision):
@@ -118,7 +104,7 @@ def judge_epoch(
 
 
 def _compare(
-    ending: Ending, candidates: Candidates, tallies: Tallies, decided_until: int | None, orphans: _Orphans
+    ending: Ending, candidates: timed.Candidates, tallies: Tallies, decided_until: int | None, orphans: _Orphans
 ) -> bool:
     """Returns whether it could be compared. `decided_until`: as for `judge`. A marker at a later time may be of a
     decision that is not there."""
@@ -132,7 +118,7 @@ def _compare(
             return False
         decision, names_epoch, count = exact, exact.marker_epoch == ending.marker_epoch, 1
     alone = bool(agreeing) and count == 1 and decision.partitions is not None
-    own = alone and raises_epoch(decision.version) and is_during(decision, ending)
+    own = alone and raises_epoch(decision.version) and timed.is_during(decision, ending)
     by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch and not own
     named = by_hand or names_epoch
     other_epoch = None
@@ -182,11 +168,8 @@ class _Untimed(NamedTuple):
 
 class _Orphans:
     """Markers after data of one epoch that no decision was found for. Those that raised the epoch are of one
-    transaction: they can be compared with each other. Of the others there may be any number.
-
-    Attributes:
-        later: decisions whose markers carry that epoch, above that of their data.
-    """
+    transaction: they can be compared with each other. Of the others there may be any number. `later`: decisions whose
+    markers carry that epoch, above that of their data."""
 
     def __init__(self, tallies: Tallies, decided_until: int | None) -> None:
         self.later: list[Decision] = []
@@ -220,10 +203,10 @@ class _Orphans:
         """Take a marker with which no decision of its time agrees."""
         key = untimed.ending.outcome, untimed.ending.place
         self._count[key] += 1
-        if len(self._untimed[key]) < MAX_BREACHES:
+        if len(self._untimed[key]) < answers.MAX_BREACHES:
             self._untimed[key].append(untimed)
 
-    def judge(self, decided: Decisions) -> None:
+    def judge(self, decided: timed.Decisions) -> None:
         """Judge what needs all decisions."""
         for place, count in self._aborted.items():
             self._tallies.lack(place, UNKNOWN if decided.may_have(place) else _NOT_LISTED, count)
@@ -264,11 +247,8 @@ class _Orphans:
 
     def _judge_untimed(self, untimed: list[_Untimed], count: int, spare: int) -> None:
         """Decisions at other times may be those of markers, where clocks differ by more: as many as no other marker was
-        found for.
-
-        Args:
-            untimed: the first of them, of one outcome in one partition. `count`: of all. `spare`: of these decisions.
-        """
+        found for. `untimed`: the first of them, of one outcome in one partition. `count`: of all. `spare`: of these
+        decisions."""
         place = untimed[0].ending.place
         outcome, epoch = self._tallies.outcome[place], self._tallies.epoch[place]
         for number in range(count):
@@ -286,7 +266,7 @@ class _Orphans:
 
     def _is_read(self, ending: Ending) -> bool:
         """Whether its decision would be among those that were read, by any broker's clock."""
-        return self._decided_until is not None and ending.timestamp + CLOCK_SKEW_MS < self._decided_until
+        return self._decided_until is not None and ending.timestamp + timed.CLOCK_SKEW_MS < self._decided_until
 
     def _is_decided_by_none(self, ending: Ending) -> bool:
         """Whether it is a COMMIT at a time of which no decision is missing."""
@@ -304,7 +284,7 @@ class _Orphans:
         where = ending.place.topic, ending.place.partition
         for decision in self.later:
             listed = decision.partitions is not None and where in decision.partitions
-            if listed and decision.outcome == ending.outcome and is_during(decision, ending):
+            if listed and decision.outcome == ending.outcome and timed.is_during(decision, ending):
                 return decision
         return None
 

@@ -7,16 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from kafkawire import rows
 from kafkawire.logdir.ongoing import last_stable_offset
-from kafkawire.transactions.answers import (
-    LATE_TRANSACTION,
-    LSO,
-    OPEN_TRANSACTION,
-    PREPARE_COMPLETED,
-    SNAPSHOT_GHOST,
-    TRANSACTION_UNKNOWN_TO_COORDINATOR,
-    Placed,
-    Tally,
-)
+from kafkawire.transactions import answers
 from kafkawire.transactions.coordinator.coordinator_rules import begun_ms, state_name
 from kafkawire.transactions.facts import Place, Registration
 from kafkawire.transactions.formatting import duration, when
@@ -32,23 +23,23 @@ _NO_END = "the end of the log could not be read"
 _NO_CHECKPOINT = "no replication-offset-checkpoint: the high watermark is not known"
 
 
-class OpenTallies(dict[tuple[Place, str], Tally]):
+class OpenTallies(dict[tuple[Place, str], answers.Tally]):
     """The answers by place and check."""
 
-    def __missing__(self, key: tuple[Place, str]) -> Tally:
-        return self.setdefault(key, Tally(key[1]))
+    def __missing__(self, key: tuple[Place, str]) -> answers.Tally:
+        return self.setdefault(key, answers.Tally(key[1]))
 
-    def placed(self) -> Iterator[Placed]:
-        return (Placed(place, tally.answer()) for (place, _), tally in self.items())
+    def placed(self) -> Iterator[answers.Placed]:
+        return (answers.Placed(place, tally.answer()) for (place, _), tally in self.items())
 
 
-def case_answers(cluster: ClusterFacts, judged: Iterable[tuple[Case, rows.Finding]]) -> Iterator[Placed]:
+def case_answers(cluster: ClusterFacts, judged: Iterable[tuple[Case, rows.Finding]]) -> Iterator[answers.Placed]:
     """The answers. `judged`: the open transactions, with the verdicts on them."""
     tallies = OpenTallies()
     prepared = (record for history in cluster.histories.values() for record in history.prepared)
     judge_opens(cluster.context, judged, prepared, tallies)
     for place, history in cluster.histories.items():
-        tallies[place, PREPARE_COMPLETED].held += history.settled
+        tallies[place, answers.PREPARE_COMPLETED].held += history.settled
     _stable(cluster, tallies)
     return tallies.placed()
 
@@ -60,27 +51,24 @@ def judge_opens(
     tallies: OpenTallies,
 ) -> None:
     """Add the answers on open transactions, and on ids in a Prepare state: of a whole cluster, or of one producer id.
-    That an id is stuck is a verdict on a transaction of its present producer id.
-
-    Args:
-        judged: the open transactions, with the verdicts on them. `prepared`: the newest records of such ids.
-    """
+    That an id is stuck is a verdict on a transaction of its present producer id. `judged`: the open transactions, with
+    the verdicts on them. `prepared`: the newest records of such ids."""
     stuck: dict[str, rows.Finding] = {}
     for case, finding in judged:
         _open(context, case, finding, tallies)
         if finding.reason == "stuck_prepare" and finding.transactional_id is not None:
             stuck.setdefault(finding.transactional_id, finding)
     for record in prepared:
-        _prepared(context, record, stuck.get(record.transactional_id), tallies[record.place, PREPARE_COMPLETED])
+        _prepared(context, record, stuck.get(record.transactional_id), tallies[record.place, answers.PREPARE_COMPLETED])
 
 
 def _open(context: CaseContext, case: Case, finding: rows.Finding, tallies: OpenTallies) -> None:
     """An open transaction: noted, and checked by the rule that its verdict is about."""
     open_ = case.open
     place, offset, producer_id = open_.place, open_.start_offset, open_.producer_id
-    tallies[place, OPEN_TRANSACTION].noted += 1
-    ghost, unknown = tallies[place, SNAPSHOT_GHOST], tallies[place, TRANSACTION_UNKNOWN_TO_COORDINATOR]
-    late = tallies[place, LATE_TRANSACTION]
+    tallies[place, answers.OPEN_TRANSACTION].noted += 1
+    ghost, unknown = tallies[place, answers.SNAPSHOT_GHOST], tallies[place, answers.TRANSACTION_UNKNOWN_TO_COORDINATOR]
+    late = tallies[place, answers.LATE_TRANSACTION]
     if finding.reason == "ghost":
         what = f"open since offset {offset} in its snapshot, and the log starts at {case.log_start}: no data is left"
         ghost.breach(offset, producer_id, what, transactional_id=finding.transactional_id)
@@ -99,7 +87,7 @@ def _open(context: CaseContext, case: Case, finding: rows.Finding, tallies: Open
         _late(context, case, finding, late)
 
 
-def _late(context: CaseContext, case: Case, finding: rows.Finding, late: Tally) -> None:
+def _late(context: CaseContext, case: Case, finding: rows.Finding, late: answers.Tally) -> None:
     """A transaction that its coordinator holds. It counts from its record there: clients invent timestamps."""
     value = case.value
     if finding.reason != "late" or value is None:
@@ -124,7 +112,7 @@ def _late(context: CaseContext, case: Case, finding: rows.Finding, late: Tally) 
 # Prepare -------------------------------------------------------------------------------------------------------------
 
 
-def _prepared(context: CaseContext, record: Registration, stuck: rows.Finding | None, tally: Tally) -> None:
+def _prepared(context: CaseContext, record: Registration, stuck: rows.Finding | None, tally: answers.Tally) -> None:
     """An id in a Prepare state: on its way, or for ever."""
     value = record.value
     assert value is not None
@@ -155,7 +143,7 @@ def _stable(cluster: ClusterFacts, tallies: OpenTallies) -> None:
     computed from the others."""
     for partition in cluster.facts.partitions:
         place, high, start = partition.place, partition.high_watermark, partition.log_start
-        tally = tallies[place, LSO]
+        tally = tallies[place, answers.LSO]
         if high is None:
             tally.lack(_NO_CHECKPOINT)
             continue

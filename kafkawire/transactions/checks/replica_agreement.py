@@ -101,11 +101,8 @@ class _Kept(NamedTuple):
 
     def lacks(self, offset: Int64, present: Int64) -> Bools:
         """Which offsets were certainly here and are not: the batch that follows is in the segment where they belong, so
-        that no segment is missing.
-
-        Args:
-            offset: of batches of the other replica. `present`: of the batches here, ascending.
-        """
+        that no segment is missing. `offset`: of batches of the other replica. `present`: of the batches here,
+        ascending."""
         after = np.searchsorted(present, offset)
         following = np.append(present, -1)[after]
         same = np.searchsorted(self.bases, following, "right") == np.searchsorted(self.bases, offset, "right")

@@ -214,10 +214,7 @@ class Candidates:
     def permit_others(self, ending: Ending, decided_until: int | None) -> bool:
         """Whether the marker may be of another decision about that epoch, one that was not read: the records of the
         coordinator end before it, none of these has the epoch for itself, and none was being carried out then.
-
-        Args:
-            decided_until: as for `judge`.
-        """
+        `decided_until`: as for `judge`."""
         if decided_until is not None and ending.timestamp + CLOCK_SKEW_MS < decided_until:
             return False
         if self.any_raised:

@@ -73,10 +73,7 @@ class _Reach(Enum):
 
 
 _Explained = tuple[frozenset[str], _Reach]
-_BY_BATCH: tuple[_Explained, ...] = (
-    (_FILES, _Reach.REPLICA),
-    (_FILES, _Reach.WITHIN),
-)
+_BY_BATCH: tuple[_Explained, ...] = ((_FILES, _Reach.REPLICA), (_FILES, _Reach.WITHIN))
 _BY_STRAY: _Explained = (_NUMBERS, _Reach.WITHIN)
 _BY_EPOCH: _Explained = (_OUTCOMES, _Reach.REPLICA)
 _IN_TURN: _Explained = (_NUMBERS | {DUPLICATE_BATCH, EPOCH_NOT_BACKWARDS}, _Reach.LATER)

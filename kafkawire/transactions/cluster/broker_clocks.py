@@ -76,11 +76,7 @@ def broker_clocks(partitions: Iterable[PartitionFacts], leaders: Mapping[tuple[s
 
     The time of one broker counts only where another's is near it or after it; of those that are all far from each
     other, the oldest counts; none that is after `LATEST_MS`. The metadata log, which goes on where nothing else
-    happens, counts by itself.
-
-    Args:
-        leaders: of each partition, by the metadata log.
-    """
+    happens, counts by itself. `leaders`: of each partition, by the metadata log."""
     found: dict[Source, Stamp] = {}
     for one in partitions:
         for source, time in _written(one, leaders.get((one.place.topic, one.place.partition))):

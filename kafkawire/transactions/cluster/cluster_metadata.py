@@ -19,16 +19,8 @@ from kafkawire.messages import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from kafkawire.transactions import facts
 from kafkawire.transactions.cluster.metadata_log import MetadataLog
-from kafkawire.transactions.facts import (
-    CLUSTER_METADATA,
-    TRANSACTION_STATE,
-    AssignedProducerIds,
-    Assignment,
-    ClusterMetadata,
-    Leader,
-    ProducerIdsBlock,
-)
 from kafkawire.transactions.impact.held_back import TOPIC_SETTINGS, TopicPolicy
 from kafkawire.transactions.parts.replica_files import place_of
 
@@ -43,21 +35,21 @@ _SAME_LEADER = -2
 MOST_PARTITIONS = 100_000
 
 
-def read_metadata(partitions: Iterable[Partition]) -> dict[str, ClusterMetadata]:
+def read_metadata(partitions: Iterable[Partition]) -> dict[str, facts.ClusterMetadata]:
     """The content of each metadata log, by log directory."""
     found = {}
     for partition in partitions:
-        if partition.topic == CLUSTER_METADATA and not partition.state:
+        if partition.topic == facts.CLUSTER_METADATA and not partition.state:
             found[partition.broker.root] = _read(partition)
     return found
 
 
-def newest_of(metadata: Iterable[ClusterMetadata]) -> ClusterMetadata | None:
+def newest_of(metadata: Iterable[facts.ClusterMetadata]) -> facts.ClusterMetadata | None:
     """The copy of a cluster's metadata log that was made last."""
     return max(metadata, key=lambda one: (one.newest or 0, one.place), default=None)
 
 
-def of_older_copy(copy: ClusterMetadata, broker: int | None) -> ClusterMetadata:
+def of_older_copy(copy: facts.ClusterMetadata, broker: int | None) -> facts.ClusterMetadata:
     """The facts that are kept of a copy that is not its cluster's newest. A copy may have 100,000 partitions: only
     those that are assigned to its own broker are kept."""
     own = {name: found for name, found in copy.assigned.items() if any(number == broker for number, _ in found)}
@@ -66,7 +58,7 @@ def of_older_copy(copy: ClusterMetadata, broker: int | None) -> ClusterMetadata:
     )
 
 
-def topic_policies(metadata: Iterable[ClusterMetadata]) -> dict[str, TopicPolicy] | None:
+def topic_policies(metadata: Iterable[facts.ClusterMetadata]) -> dict[str, TopicPolicy] | None:
     """The topics with settings of their own, from the newest copy of a cluster's metadata log; None where there is
     none."""
     newest = newest_of(metadata)
@@ -75,35 +67,35 @@ def topic_policies(metadata: Iterable[ClusterMetadata]) -> dict[str, TopicPolicy
     return {topic: TopicPolicy.of(topic, settings) for topic, settings in newest.topic_configs.items()}
 
 
-def handed_out(metadata: Iterable[ClusterMetadata]) -> int | None:
+def handed_out(metadata: Iterable[facts.ClusterMetadata]) -> int | None:
     """The first producer id that was not handed out yet; None where it is not known."""
     known = [copy.next_producer_id for copy in metadata if copy.next_producer_id is not None]
     return max(known, default=None)
 
 
-def distinct_assignments(metadata: Iterable[ClusterMetadata]) -> tuple[AssignedProducerIds, ...]:
+def distinct_assignments(metadata: Iterable[facts.ClusterMetadata]) -> tuple[facts.AssignedProducerIds, ...]:
     """What copies of a cluster's metadata log show of producer ids: of those with the same blocks the oldest and the
     newest. Those between them show nothing else, and a cluster has a copy a broker."""
-    alike: dict[tuple[object, ...], list[AssignedProducerIds]] = {}
+    alike: dict[tuple[object, ...], list[facts.AssignedProducerIds]] = {}
     for copy in metadata:
         assigned = copy.handed_out
         if assigned.newest is not None:
             alike.setdefault((assigned.blocks, assigned.checkpointed), []).append(assigned)
-    found: list[AssignedProducerIds] = []
+    found: list[facts.AssignedProducerIds] = []
     for copies in alike.values():
         ordered = sorted(copies, key=lambda assigned: assigned.newest or 0)
         found += ordered[:1] if ordered[0] == ordered[-1] else (ordered[0], ordered[-1])
     return tuple(found)
 
 
-def _read(partition: Partition) -> ClusterMetadata:
+def _read(partition: Partition) -> facts.ClusterMetadata:
     topics = _Topics()
     configs: dict[tuple[str, str], str] = {}
     of_topics: dict[str, dict[str, str]] = {}
     of_groups: dict[str, dict[str, str]] = {}
     changed: set[tuple[str, str]] = set()
     features: dict[str, int] = {}
-    blocks: list[ProducerIdsBlock] = []
+    blocks: list[facts.ProducerIdsBlock] = []
     checkpointed: int | None = None
     newest: int | None = None
     log = MetadataLog()
@@ -127,19 +119,19 @@ def _read(partition: Partition) -> ClusterMetadata:
                 if entry.snapshot:
                     checkpointed = max(checkpointed or 0, ids.next_producer_id)
                 else:
-                    blocks.append(ProducerIdsBlock(entry.offset, ids.next_producer_id, entry.timestamp))
+                    blocks.append(facts.ProducerIdsBlock(entry.offset, ids.next_producer_id, entry.timestamp))
     known = [block.next_producer_id for block in blocks] + ([] if checkpointed is None else [checkpointed])
     until = log.until if log.complete else None
     assigned = topics.assigned()
-    of_ids = [number for topic, number in assigned if topic == TRANSACTION_STATE and number < MOST_PARTITIONS]
-    return ClusterMetadata(
+    of_ids = [number for topic, number in assigned if topic == facts.TRANSACTION_STATE and number < MOST_PARTITIONS]
+    return facts.ClusterMetadata(
         place=place_of(partition),
         path=partition.path,
         transaction_state_partitions=max(of_ids) + 1 if of_ids else None,
         configs=configs,
         features=features,
         topic_configs=of_topics,
-        handed_out=AssignedProducerIds(blocks=tuple(blocks), checkpointed=checkpointed, newest=until),
+        handed_out=facts.AssignedProducerIds(blocks=tuple(blocks), checkpointed=checkpointed, newest=until),
         next_producer_id=max(known, default=None),
         newest=newest,
         complete=log.complete,
@@ -163,8 +155,8 @@ class _Topics:
         self.names: dict[UUID, str] = {}
         self.gone: dict[UUID, str] = {}
         self.removed_at: dict[UUID, int] = {}
-        self._partitions: dict[UUID, dict[int, Assignment]] = {}
-        self._leaders: dict[UUID, dict[int, Leader]] = {}
+        self._partitions: dict[UUID, dict[int, facts.Assignment]] = {}
+        self._leaders: dict[UUID, dict[int, facts.Leader]] = {}
 
     def take(
         self, record: TopicRecord | RemoveTopicRecord | PartitionRecord | PartitionChangeRecord, timestamp: int
@@ -183,7 +175,7 @@ class _Topics:
                 of_topic = self._partitions.setdefault(record.topic_id, {})
                 of_topic[record.partition_id] = _assignment(record.replicas, record.directories)
                 elr = tuple(record.eligible_leader_replicas or ())
-                leader = Leader(record.leader, record.leader_epoch, tuple(record.isr), elr)
+                leader = facts.Leader(record.leader, record.leader_epoch, tuple(record.isr), elr)
                 self._leaders.setdefault(record.topic_id, {})[record.partition_id] = leader
             case PartitionChangeRecord():
                 self._lead(record)
@@ -209,7 +201,7 @@ class _Topics:
             before = before._replace(elr=tuple(record.eligible_leader_replicas))
         of_topic[record.partition_id] = before
 
-    def leaders(self) -> dict[tuple[str, int], Leader]:
+    def leaders(self) -> dict[tuple[str, int], facts.Leader]:
         """The leader of each partition that has had one."""
         return {
             (name, number): leader
@@ -218,7 +210,7 @@ class _Topics:
             if leader.broker >= 0
         }
 
-    def assigned(self) -> dict[tuple[str, int], Assignment]:
+    def assigned(self) -> dict[tuple[str, int], facts.Assignment]:
         """The brokers and directories of each partition."""
         return {
             (name, number): replicas
@@ -231,7 +223,7 @@ class _Topics:
         return frozenset(self.gone.values()) - frozenset(self.names.values())
 
 
-def _assignment(brokers: Sequence[int], directories: Sequence[UUID] | None) -> Assignment:
+def _assignment(brokers: Sequence[int], directories: Sequence[UUID] | None) -> facts.Assignment:
     if directories is None or len(directories) != len(brokers):
         return tuple((broker, None) for broker in brokers)
     return tuple(zip(brokers, directories, strict=True))

@@ -8,18 +8,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
+from kafkawire import messages
 from kafkawire.errors import DecodeError, KafkaWireError
 from kafkawire.logdir import LogFile, Partition
-from kafkawire.messages import (
-    ConfigRecord,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    RemoveTopicRecord,
-    SnapshotHeaderRecord,
-    TopicRecord,
-)
 from kafkawire.records import CONTROL_TYPES, Batch, Damage, Record, decode_value
 from kafkawire.records.control import control_of
 from kafkawire.transactions.facts import CLUSTER_METADATA
@@ -28,14 +19,9 @@ from kafkawire.wire.message import Message
 _HEADER, _FOOTER = CONTROL_TYPES[3], CONTROL_TYPES[4]
 #: The messages that facts about a cluster rest on.
 WANTED: tuple[type[Message], ...] = (
-    ConfigRecord,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-)
+    messages.ConfigRecord, messages.FeatureLevelRecord, messages.PartitionChangeRecord, messages.PartitionRecord,
+    messages.ProducerIdsRecord, messages.RemoveTopicRecord, messages.TopicRecord,
+)  # fmt: skip
 #: The first offset that may hold a message: the leader that begins a log writes a control record at offset 0.
 FIRST_RECORD = 1
 #: The most gaps that are named; the others are counted.
@@ -178,7 +164,7 @@ class MetadataLog:
             if name == _HEADER:
                 self._begun = True
                 try:
-                    header = SnapshotHeaderRecord.decode(record.value or b"", version=0)
+                    header = messages.SnapshotHeaderRecord.decode(record.value or b"", version=0)
                     self.until = max(self.until or 0, header.last_contained_log_timestamp)
                 except DecodeError as error:
                     self._lack(f"{file.path}: at byte {batch.position}: {error}")

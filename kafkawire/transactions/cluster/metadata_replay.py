@@ -7,31 +7,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from uuid import UUID
 
+from kafkawire import messages
 from kafkawire.logdir import Partition
-from kafkawire.messages import (
-    BrokerRegistrationChangeRecord,
-    FenceBrokerRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-    UnfenceBrokerRecord,
-    UnregisterBrokerRecord,
-)
 from kafkawire.transactions.cluster.metadata_log import MetadataLog
 
 _WANTED = (
-    BrokerRegistrationChangeRecord,
-    FenceBrokerRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-    UnfenceBrokerRecord,
-    UnregisterBrokerRecord,
-)
+    messages.BrokerRegistrationChangeRecord, messages.FenceBrokerRecord, messages.PartitionChangeRecord,
+    messages.PartitionRecord, messages.RegisterBrokerRecord, messages.RemoveTopicRecord, messages.TopicRecord,
+    messages.UnfenceBrokerRecord, messages.UnregisterBrokerRecord,
+)  # fmt: skip
 
 
 class StoppedAt(NamedTuple):
@@ -54,26 +38,26 @@ class MetadataReplay:
     def take(self, message: object) -> str | None:
         """Why a message cannot be replayed; None where it can, or where that is not known."""
         match message:
-            case RegisterBrokerRecord():
+            case messages.RegisterBrokerRecord():
                 self._epochs[message.broker_id] = message.broker_epoch
-            case BrokerRegistrationChangeRecord():
+            case messages.BrokerRegistrationChangeRecord():
                 return self._of_broker("change", message.broker_id, message.broker_epoch, message)
-            case UnregisterBrokerRecord():
+            case messages.UnregisterBrokerRecord():
                 why = self._of_broker("unregister", message.broker_id, message.broker_epoch, message)
                 self._epochs.pop(message.broker_id, None)
                 return why
-            case FenceBrokerRecord():
+            case messages.FenceBrokerRecord():
                 return self._of_broker("fence", message.id, message.epoch, message)
-            case UnfenceBrokerRecord():
+            case messages.UnfenceBrokerRecord():
                 return self._of_broker("unfence", message.id, message.epoch, message)
-            case TopicRecord():
+            case messages.TopicRecord():
                 self._topics[message.topic_id] = set()
-            case RemoveTopicRecord():
+            case messages.RemoveTopicRecord():
                 if self._topics.pop(message.topic_id, None) is None and self.whole:
                     return f"RemoveTopicRecord: no topic has the id {message.topic_id}"
-            case PartitionRecord():
+            case messages.PartitionRecord():
                 return self._of_partition(message, new=True)
-            case PartitionChangeRecord():
+            case messages.PartitionChangeRecord():
                 return self._of_partition(message, new=False)
         return None
 
@@ -89,7 +73,9 @@ class MetadataReplay:
             )
         return None
 
-    def _of_partition(self, message: PartitionRecord | PartitionChangeRecord, *, new: bool) -> str | None:
+    def _of_partition(
+        self, message: messages.PartitionRecord | messages.PartitionChangeRecord, *, new: bool
+    ) -> str | None:
         kind, of_topic = type(message).__name__, self._topics.get(message.topic_id)
         if of_topic is None:
             return f"{kind}: no topic has the id {message.topic_id}" if self.whole else None

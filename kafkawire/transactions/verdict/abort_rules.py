@@ -130,12 +130,9 @@ def marker_of(finding: Finding) -> Marker:
 
 
 def unchanged(before: Finding, findings: Collection[Finding]) -> Finding:
-    """The transaction as judged, found again in a reading right before its marker is sent.
-
-    Raises:
-        Refused: it is not open any more (not_open), or not as it was judged (changed). That it is proven to hang by
-            now is not counted as a change.
-    """
+    """The transaction as judged, found again in a reading right before its marker is sent. Raises Refused: it is not
+    open any more (not_open), or not as it was judged (changed). That it is proven to hang by now is not counted as a
+    change."""
     same = ("start_offset", "producer_epoch", "coordinator_epoch", "last_timestamp")
     judged = ("verdict", "reason")
     for now in findings:

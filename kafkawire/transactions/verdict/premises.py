@@ -18,11 +18,7 @@ _GRANT = "have what is missing granted or repaired, and look again"
 
 
 def reach(
-    read: int,
-    named_by: Sequence[str],
-    gaps: Sequence[str],
-    passed_over: Sequence[str] = (),
-    given: Sequence[str] = (),
+    read: int, named_by: Sequence[str], gaps: Sequence[str], passed_over: Sequence[str] = (), given: Sequence[str] = ()
 ) -> rows.Premise:
     """The premise that every partition that is named was read up to its high watermark.
 
