@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from mmap import mmap
-from typing import Protocol
+from typing import Protocol, cast
 
 from kafkawire.wire.values import may_change, octets
 
@@ -26,16 +26,25 @@ Data = bytes | bytearray | memoryview | mmap | Source
 
 
 class Memory:
-    """A `Source` over bytes in memory. Reads of bytes that may change concurrently (see `may_change`) are copies; of a
-    mapped file that became shorter, reads end where the file ends: access to mapped bytes after that kills the
-    process."""
+    """A `Source` over bytes in memory. Reads of bytes that may change concurrently (see `may_change`) are copies.
 
-    __slots__ = ("_copied", "_view", "size")
+    Of a mapped file that becomes shorter, reads end where the file ends, or before: access to mapped bytes after that
+    kills the process. A mapping whose file's size cannot be asked for (it has none, or `trackfd` is false) is copied at
+    once.
+    """
+
+    __slots__ = ("_copied", "_file_size", "_view", "size")
 
     def __init__(self, data: bytes | bytearray | memoryview | mmap) -> None:
         self._view = memoryview(octets(data))
         self._copied = may_change(self._view)
+        self._file_size: int | None = None
         self.size = len(self._view)
+        if isinstance(self._view.obj, mmap):
+            try:
+                self._file_size = max(self._view.obj.size(), len(self._view.obj))  # it may be shorter already
+            except OSError:
+                self._view, self._copied = memoryview(bytes(self._view)), False
 
     def at(self, position: int, length: int) -> memoryview:
         if not self._copied:
@@ -43,14 +52,12 @@ class Memory:
         return memoryview(bytes(self._view[position : min(position + length, self.end())]))
 
     def end(self) -> int:
-        """Where the bytes end now."""
-        mapped = self._view.obj
-        if isinstance(mapped, mmap) and len(mapped) == self.size:
-            try:
-                return min(self.size, mapped.size())
-            except (OSError, ValueError):  # it is mapped from no file, or none is known
-                pass
-        return self.size
+        """Where the bytes end now. Which part of the file is mapped is not known: of a file that became shorter, all
+        that it has lost may be from the end of these bytes."""
+        if self._file_size is None:
+            return self.size
+        lost = self._file_size - cast("mmap", self._view.obj).size()
+        return max(0, self.size - max(0, lost))
 
 
 class WatchedSource:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from array import array
 from collections.abc import Callable
-from mmap import mmap
+from mmap import ACCESS_READ, ALLOCATIONGRANULARITY, mmap
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,34 @@ def test_memory_that_cannot_change_is_not_copied() -> None:
     data = b"some bytes"
     for given in (data, memoryview(data)):
         assert source_of(given).at(5, 3).obj is data
+
+
+def test_a_mapping_without_the_size_of_a_file_is_copied(tmp_path: Path) -> None:
+    """It cannot be asked whether the file has become shorter."""
+    given = [mapped(b"some bytes")]
+    if sys.version_info >= (3, 13):
+        path = tmp_path / "a.log"
+        path.write_bytes(b"some bytes")
+        with path.open("r+b") as file:
+            given.append(mmap(file.fileno(), 0, trackfd=False))
+    for memory in given:
+        source = source_of(memory)
+        memory[5:8] = b"abc"
+        assert (source.size, bytes(source.at(0, 10))) == (10, b"some bytes")
+
+
+@pytest.mark.parametrize("start", [0, ALLOCATIONGRANULARITY])
+@pytest.mark.parametrize("skipped", [0, 2])
+def test_reads_of_a_part_of_a_mapped_file_end_before_the_file_does(tmp_path: Path, start: int, skipped: int) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(bytes(start) + b"some bytes")
+    with path.open("rb") as file:
+        source = source_of(memoryview(mmap(file.fileno(), 0, access=ACCESS_READ, offset=start))[skipped:])
+    assert bytes(source.at(0, 10)) == b"some bytes"[skipped:]
+    os.truncate(path, start + 4)
+    assert bytes(source.at(0, 10)) == b"some"[skipped:]
+    os.truncate(path, start)
+    assert bytes(source.at(0, 10)) == b""
 
 
 @pytest.mark.slow
