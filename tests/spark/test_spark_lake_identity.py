@@ -3,7 +3,7 @@ cut off what the table has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -69,6 +69,28 @@ def values(table: FilesTable) -> list[bytes]:
     return sorted(bytes(row.value) for row in table.spark.table(table.name).collect())
 
 
+def append_while(change: Callable[[], None], table: FilesTable, log: GrowingLog) -> lake.Appended:
+    """An append whose log changes after headers were read, and before the records are."""
+    append_rows = table.append
+
+    def changed(rows: DataFrame, progress: Progress) -> None:
+        change()
+        append_rows(rows, progress)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(table, "append", changed)
+        return append(table, log)
+
+
+def assert_no_row_while(change: Callable[[], None], table: FilesTable, log: GrowingLog) -> None:
+    """The run fails and writes nothing; the next one reads what the log has."""
+    with pytest.raises(SparkError, match="t-0 changed while it was read"):
+        append_while(change, table, log)
+    assert (values(table), table.progress()) == ([], None)
+    append(table, log)
+    assert values(table) == sorted(one.value for one in log.records)
+
+
 def test_a_topic_that_is_created_again_is_held(table: FilesTable, log: GrowingLog) -> None:
     append(table, log)
     before, former, end = [one.value for one in log.records], log.topic_id, log.end
@@ -131,65 +153,45 @@ def test_what_an_election_cut_off_of_the_table_is_held(table: FilesTable, log: G
 def test_a_topic_that_is_created_again_while_a_run_reads_it_is_no_row_of_the_table(
     table: FilesTable, log: GrowingLog
 ) -> None:
-    """Headers had been read, and at their offsets are other records now. The run fails; the next one reads on."""
+    """Headers had been read, and at their offsets are other records now."""
     end = log.end
-    append_rows = table.append
 
-    def changed(rows: DataFrame, progress: Progress) -> None:
+    def create() -> None:
         log.create()
         while log.end <= end:
             log.append()
-        append_rows(rows, progress)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(table, "append", changed)
-        with pytest.raises(SparkError, match="t-0 changed while it was read"):
-            append(table, log)
-    assert (values(table), table.progress()) == ([], None)
-    append(table, log)
-    assert values(table) == sorted(one.value for one in log.records)
+    assert_no_row_while(create, table, log)
 
 
 def test_what_an_election_cuts_off_while_a_run_reads_it_is_no_row_of_the_table(
     table: FilesTable, log: GrowingLog
 ) -> None:
     """Headers had been read, and a leader that has other records at these offsets is elected before these are: the
-    first batch of the segment is still the same. The run fails; the next one reads what the leader has."""
+    first batch of the segment is still the same."""
     while log.end < 40:
         log.append()
     first, end = log.records[0], log.end
-    append_rows = table.append
 
-    def changed(rows: DataFrame, progress: Progress) -> None:
+    def elect() -> None:
         while log.end == end:
             log.elect()
         while log.end <= end:
             log.append()
-        append_rows(rows, progress)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(table, "append", changed)
-        with pytest.raises(SparkError, match="t-0 changed while it was read"):
-            append(table, log)
+    assert_no_row_while(elect, table, log)
     assert log.records[0] == first
-    assert (values(table), table.progress()) == ([], None)
-    append(table, log)
-    assert values(table) == sorted(one.value for one in log.records)
 
 
 def test_an_election_that_cuts_off_nothing_of_what_a_run_reads_changes_nothing(
     table: FilesTable, log: GrowingLog
 ) -> None:
     expected = [one.value for one in log.records]
-    append_rows = table.append
 
-    def changed(rows: DataFrame, progress: Progress) -> None:
+    def elect() -> None:
         log.epochs.append((7, log.end))
         log._write_epochs()
         log.append()
-        append_rows(rows, progress)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(table, "append", changed)
-        assert append(table, log).held == ()
+    assert append_while(elect, table, log).held == ()
     assert values(table) == sorted(expected)
