@@ -34,7 +34,6 @@ from kafkawire.witness.ended import REGISTERED
 from kafkawire.witness.evidence import MOST_ANOMALIES, Witness
 from kafkawire.witness.exchange_rows import Place, Rows
 from kafkawire.witness.fetched import FETCHED
-from kafkawire.witness.held import CopyOfPartition
 from kafkawire.witness.held_side import DirectoryCopies, HeldSide, Identity
 from kafkawire.witness.partition_join import Captured, Context, join_partition
 from kafkawire.witness.positions import STEP
@@ -64,24 +63,15 @@ class CaptureNote:
         self.file, self.summary, self.error = file, summary, error
 
 
-class _Names(HeldSide):
+class _Names(DirectoryCopies):
     """No copies: names of topics alone."""
 
     def __init__(self, names: dict[UUID, str]) -> None:
-        super().__init__()
+        super().__init__(logdir.LogDirectory([]))
         self._names = names
 
     def topic_names(self) -> dict[UUID, str]:
         return self._names
-
-    def copies(self, place: Place, identity: Identity, *, only_newest: bool) -> Iterator[CopyOfPartition]:
-        return iter(())
-
-    def read_decisions(self, *given: Any) -> None:
-        raise NotImplementedError
-
-    def read_groups(self, *given: Any) -> None:
-        raise NotImplementedError
 
 
 def witness(

@@ -36,8 +36,8 @@ class Groups(dict[str, GroupOffsets]):
         Args:
             name: of the group.
             call: the request.
-            kind: `Group`, `ConsumerGroup`, or `GroupOffsets` for either. A group without members changes its kind.
-            create: where there is none; of either kind it is a `Group`.
+            kind: `Group` or `ConsumerGroup`. A group without members changes its kind.
+            create: where there is none.
         """
         if call.error:
             return call.error
@@ -52,8 +52,7 @@ class Groups(dict[str, GroupOffsets]):
             return None
         elif len(self) >= MAX_ENTRIES or not self._memory.has_room(GROUP + len(name)):
             return POLICY_VIOLATION
-        group: G = (Group if kind is GroupOffsets else kind)(found)  # type: ignore[assignment]
-        self[name] = group
+        group = self[name] = kind(found)
         return group
 
     def account(self, name: str) -> None:

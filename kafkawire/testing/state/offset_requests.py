@@ -28,6 +28,7 @@ from kafkawire.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponseTopic,
 )
 from kafkawire.testing.state.call import POLICY_VIOLATION, Call, Handlers, by_topic
+from kafkawire.testing.state.group import Group
 from kafkawire.testing.state.groups import Groups
 from kafkawire.testing.state.stored_offsets import Committed, GroupOffsets, Offsets, size_of
 from kafkawire.testing.state.topics import Topic, Topics
@@ -58,7 +59,8 @@ class OffsetRequests:
 
     def _group(self, name: str, call: Call) -> GroupOffsets | int:
         """A group after its timers, a new one where there is none; an error code where the request is to fail."""
-        group = self.groups.of(name, call, GroupOffsets, create=True)
+        found = self.groups.get(name)
+        group = self.groups.of(name, call, Group if found is None else type(found), create=True)
         assert group is not None
         return group
 
@@ -151,7 +153,7 @@ class OffsetRequests:
     def _offsets(
         self, call: Call, group_id: str, asked: list[tuple[str, UUID, tuple[int, ...]]] | None, stable: bool
     ) -> Iterator[OffsetFetchResponseTopics]:
-        group = self.groups.get(group_id) or GroupOffsets()
+        group = self.groups.get(group_id) or Group()
         if asked is None:
             asked = [(name, _NO_ID, tuple(numbers)) for name, numbers in by_topic(group.offsets).items()]
         for name, topic_id, numbers in asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ def size_of(committed: Committed) -> int:
 Offsets = dict[tuple[str, int], Committed]
 
 
-class GroupOffsets:
+class GroupOffsets(ABC):
     """See the module.
 
     Attributes:
@@ -36,9 +37,9 @@ class GroupOffsets:
         self.pending: dict[int, Offsets] = {} if former is None else former.pending
 
     @property
+    @abstractmethod
     def count(self) -> int:
         """How many members there are, those that are about to join included."""
-        raise NotImplementedError
 
     @property
     def size(self) -> int:
@@ -46,10 +47,11 @@ class GroupOffsets:
         kept: Iterable[Offsets] = (self.offsets, *self.pending.values())
         return GROUP + ENTRY * len(self.pending) + sum(size_of(one) for each in kept for one in each.values())
 
+    @abstractmethod
     def expire(self, now_ms: int) -> None:
         """Remove the members whose time is over."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check_commit(self, member_id: str, generation: int, now_ms: int) -> int:
         """The error code for offsets that a member commits, or a consumer without members; 0 for none.
 
@@ -57,7 +59,6 @@ class GroupOffsets:
             member_id, generation: of the request; the generation is a member epoch under the protocol of KIP-848.
             now_ms: the broker's clock, epoch milliseconds.
         """
-        raise NotImplementedError
 
     def check_fetch(self, member_id: str, epoch: int) -> int:
         """The error code for offsets that a member fetches, 0 for none.
