@@ -23,17 +23,25 @@ from kafkawire.client.diagnosis.lost_markers import lost_marker_doubts
 from kafkawire.client.diagnosis.no_owner_proof import NoOwnerProver
 from kafkawire.client.diagnosis.reading_changes import (
     agree,
-    begins_after,
     clock_skews,
     coordinator_moves,
+    coordinator_skew,
     is_abandoned,
     is_being_ended,
+    is_suspect,
     is_unsettled,
     preparing_ms,
     same_verdict,
 )
 from kafkawire.client.diagnosis.search import LogsRead, Observation, Search, chosen
-from kafkawire.client.diagnosis.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of, unanswered
+from kafkawire.client.diagnosis.unread_partitions import (
+    UnreadGap,
+    gaps_of,
+    gaps_of_brokers,
+    readable_again,
+    rows_of,
+    unanswered,
+)
 from kafkawire.client.errors import ClientError, NoSuchBrokerError
 from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.client.rpc.broker_traits import read_traits
@@ -42,8 +50,8 @@ from kafkawire.client.rpc.max_transaction_timeout import max_timeouts, settings
 from kafkawire.transactions.cluster.cluster_traits import ClusterTraits
 from kafkawire.transactions.facts import Open, Place
 from kafkawire.transactions.formatting import some, when
-from kafkawire.transactions.verdict.live_case import Absence, ClockSkew, IdState, LiveCase, skew_of
-from kafkawire.transactions.verdict.verdicts import HELD, UNKNOWN, judge
+from kafkawire.transactions.verdict.live_case import Absence, ClockSkew, IdState, LiveCase
+from kafkawire.transactions.verdict.verdicts import UNKNOWN, judge
 
 _READINGS = 4
 _FEW = 5
@@ -138,7 +146,7 @@ class _Finder:
         findings |= known
         await self._measure(findings)
         findings |= self._by_measured_clocks(findings, known.keys())
-        suspects = {key for key, finding in findings.items() if self._suspect(finding) and key not in known}
+        suspects = {key for key, finding in findings.items() if is_suspect(finding) and key not in known}
         last, errors = reading, reading.errors
         explained = {key: old.cause for key, one in findings.items() if (old := self._explained(key, one))}
         late = {key for key, one in findings.items() if one.cause is not None} - suspects - known.keys()
@@ -343,21 +351,11 @@ class _Finder:
             leader_epoch=reading.agreed.get(place),
             read_at=reading.at,
             first_seen=self._seen(key, start, reading.at),
-            skew=self._skew(key, id_states.get(producer_id), reading.until),
+            skew=coordinator_skew(
+                id_states.get(producer_id), self._earlier.get(key), self._since.get(key), reading.until, self._skews
+            ),
             uncompared=self._clocks.problem_of(id_states.get(producer_id)),
         )
-
-    def _skew(self, key: OpenKey, id_state: IdState | None, until: int) -> ClockSkew | None:
-        """How far the coordinator's clock is from this machine's: as two readings of this search show it, or as this
-        transaction does, if it began after an earlier search saw its producer's last one."""
-        if id_state is None or id_state.value is None or id_state.coordinator is None:
-            return None
-        old, since = self._earlier.get(key), self._since.get(key)
-        begun = id_state.value.transaction_start_timestamp_ms
-        seen = old is not None and begun >= 0 and old.reason in HELD
-        if not seen or old is None or since is None or old.transaction_start_timestamp in (None, begun):
-            return self._skews.get(id_state.coordinator)
-        return skew_of(f"broker {id_state.coordinator}", begun, begins_after(id_state.value, since), until)
 
     async def _measure(self, findings: Mapping[OpenKey, rows.Finding]) -> None:
         brokers = to_compare((self._cases[key], one) for key, one in findings.items())
@@ -394,7 +392,7 @@ class _Finder:
             if same:  # one reading does not show that it lasts
                 evidence = tuple(line for line in old.evidence if line != _CONFIRMED)
                 finding = replace(finding, reason=old.reason, evidence=evidence, action=old.action)
-        if old is None or not self._suspect(finding) or finding.verdict == UNKNOWN or not same_verdict(finding, old):
+        if old is None or not is_suspect(finding) or finding.verdict == UNKNOWN or not same_verdict(finding, old):
             return None
         return replace(finding, evidence=(*finding.evidence, _CONFIRMED), cause=old.cause)
 
@@ -472,15 +470,8 @@ class _Finder:
 
     def _all_gaps(self, errors: Mapping[TopicPartition, ClientError], last: ClusterReading) -> tuple[UnreadGap, ...]:
         """Partitions that were not read, and brokers that did not list their ids in the last reading."""
-        silent = last.listed.errors.items() if last.opens else ()
-        texts = [(n, f"did not list its transactional ids: {error}") for n, error in silent]
-        texts += [(n, f"did not answer any more: {error}") for n, error in last.gone.items()]
-        gaps = [UnreadGap(f"broker {n}", f"broker {n} {text}") for n, text in texts]
-        return tuple(dict.fromkeys((*self._gaps, *gaps_of(errors), *self._leader_check.gaps(), *gaps)))
-
-    def _suspect(self, finding: rows.Finding) -> bool:
-        blocking = finding.reason == "ghost" and finding.blocked
-        return is_abandoned(finding) or is_being_ended(finding) or blocking or finding.verdict == UNKNOWN
+        of_brokers = gaps_of_brokers(last.listed.errors if last.opens else {}, last.gone)
+        return tuple(dict.fromkeys((*self._gaps, *gaps_of(errors), *self._leader_check.gaps(), *of_brokers)))
 
     def _coverage(self, metadata: Metadata, described: int, chosen: int, gaps: tuple[UnreadGap, ...]) -> rows.Coverage:
         return rows.Coverage(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kafkawire import rows
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.coordinator.coordinator_rules import PREPARED, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import some
-from kafkawire.transactions.verdict.live_case import ClockSkew, skew_of
-from kafkawire.transactions.verdict.verdicts import HANGING
+from kafkawire.transactions.verdict.live_case import ClockSkew, IdState, skew_of
+from kafkawire.transactions.verdict.verdicts import HANGING, HELD, UNKNOWN
 
 _FEW = 5
 
@@ -22,6 +24,12 @@ def is_abandoned(finding: rows.Finding) -> bool:
 def is_being_ended(finding: rows.Finding) -> bool:
     """Whether its coordinator is ending it, shortly or, if stuck, never."""
     return finding.reason in ("live", "stuck_prepare") and finding.coordinator_state in PREPARED
+
+
+def is_suspect(finding: rows.Finding) -> bool:
+    """Whether the transaction has to be read again before its verdict counts."""
+    blocking = finding.reason == "ghost" and finding.blocked
+    return is_abandoned(finding) or is_being_ended(finding) or blocking or finding.verdict == UNKNOWN
 
 
 def preparing_ms(key: OpenKey, before: ClusterReading, after: ClusterReading) -> int | None:
@@ -72,6 +80,25 @@ def begins_after(value: TransactionLogValue, seen: int) -> int:
     appends with it), for example while fewer than min.insync.replicas are in sync. `value`: the transaction. `seen`:
     this machine's clock when it was not described, epoch milliseconds."""
     return seen - max(value.transaction_timeout_ms, 0)
+
+
+def coordinator_skew(
+    id_state: IdState | None, old: rows.Finding | None, since: int | None, until: int, known: Mapping[int, ClockSkew]
+) -> ClockSkew | None:
+    """How far the coordinator's clock is from this machine's: as two readings of a search show it, or as the
+    transaction does, if it began after an earlier search saw its producer's last one.
+
+    Args:
+        old: the finding of that search on the producer. `since`: when it was first seen, epoch milliseconds.
+        until: end of the reading, epoch milliseconds. `known`: by coordinator, as two readings show it.
+    """
+    if id_state is None or id_state.value is None or id_state.coordinator is None:
+        return None
+    begun = id_state.value.transaction_start_timestamp_ms
+    seen = old is not None and begun >= 0 and old.reason in HELD
+    if not seen or old is None or since is None or old.transaction_start_timestamp in (None, begun):
+        return known.get(id_state.coordinator)
+    return skew_of(f"broker {id_state.coordinator}", begun, begins_after(id_state.value, since), until)
 
 
 def same_verdict(finding: rows.Finding, before: rows.Finding | None) -> bool:

@@ -33,6 +33,13 @@ def gaps_of(errors: Mapping[TopicPartition, ClientError]) -> list[UnreadGap]:
     return gaps
 
 
+def gaps_of_brokers(silent: Mapping[int, ClientError], gone: Mapping[int, ClientError]) -> list[UnreadGap]:
+    """One sentence a broker. `silent`: did not list their transactional ids. `gone`: did not answer any more."""
+    texts = [(n, f"did not list its transactional ids: {error}") for n, error in silent.items()]
+    texts += [(n, f"did not answer any more: {error}") for n, error in gone.items()]
+    return [UnreadGap(f"broker {n}", f"broker {n} {text}") for n, text in texts]
+
+
 def rows_of(errors: Mapping[TopicPartition, ClientError], asked: Mapping[TopicPartition, int]) -> list[rows.Unread]:
     """A row for each partition. `asked`: the broker that should describe it, -1 for none."""
     found = []
