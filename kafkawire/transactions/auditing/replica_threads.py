@@ -10,6 +10,7 @@ from queue import SimpleQueue
 
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica
 from kafkawire.transactions.auditing.replica_reading import Outcome, ReplicaReading
+from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.parts.cut_parts import CutPart, cut_parts, is_whole
 from kafkawire.transactions.parts.part_columns import PartColumns
 from kafkawire.transactions.parts.part_threads import Threads
@@ -62,7 +63,7 @@ def _facts(threads: Threads, read: SimpleQueue[int], task: tuple[AuditedReplica,
         threads.check()
         read.put(size)
 
-    if size < 2 * PART_BYTES:
+    if size < 2 * PART_BYTES or replica.partition.topic == TRANSACTION_STATE:  # whose records one pass takes in order
         reading.read(seen)
     else:
         _Cutting(reading, seen).read(replica, threads)
