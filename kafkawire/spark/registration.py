@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkawire.spark.functions.column_functions import register_functions
+from kafkawire.spark.session.query_columns import use_query_columns
 from kafkawire.spark.session.shipping import check_workers
 
 if TYPE_CHECKING:
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 
 def register(spark: SparkSession, *, push_filters: bool = False) -> None:
     """Register the data sources of this package in a session, `kafka_segment`, `kafka_pcap` and `kafka_index`, and for
-    its SQL the functions `from_kafka_message` and `to_kafka_message`.
+    its SQL the functions `from_kafka_message` and `to_kafka_message`. Batch reads of `kafka_segment` read the columns
+    that their query uses, except through Spark Connect.
 
     Args:
         push_filters: filters on topic, partition, offset and timestamp choose the files of `kafka_segment`; this sets
@@ -24,7 +26,7 @@ def register(spark: SparkSession, *, push_filters: bool = False) -> None:
     from kafkawire.spark.index_source import KafkaIndex
     from kafkawire.spark.segment_source import KafkaSegment
     from kafkawire.spark.sources import filter_pushdown
-    from kafkawire.spark.sources.segment_reader import PrunedSegmentReader
+    from kafkawire.spark.sources.segment_reader import TRANSACTION, PrunedSegmentReader
 
     check_workers(spark)
     register_functions(spark)
@@ -37,3 +39,4 @@ def register(spark: SparkSession, *, push_filters: bool = False) -> None:
         if source is KafkaSegment and push_filters:
             settings["item_reader"] = PrunedSegmentReader
         spark.dataSource.register(type(source.__name__, (source,), settings) if settings else source)
+    use_query_columns(spark, KafkaSegment.name(), always=TRANSACTION)

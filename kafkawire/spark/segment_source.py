@@ -39,8 +39,9 @@ As a stream (`spark.readStream`) growing directories are read on; see `segment_s
 There is one column more, `transaction`, which is read where `columns` or a schema names it: none, committed, aborted,
 open or unknown. For it and for `isolationLevel` the driver reads the headers of the partitions first.
 
-Only the columns of the table are decoded; the option `columns` and a schema leave out others. (Spark does not pass the
-columns of a query to a source in Python.) A schema may also choose other types, see `column_projection`.
+Only the columns of the table are decoded; the option `columns` and a schema leave out others. So does a query, in a
+session whose optimizer has the rule of `query_columns`: the rows must not depend on the columns. A schema may also
+choose other types, see `column_projection`.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import records
 from kafkawire.logdir import remote
+from kafkawire.logdir.tiers import uuid_of
+from kafkawire.spark.errors import SourceError
 from kafkawire.spark.listing import fleet_listing
 from kafkawire.spark.sources.segment_columns import BATCHES
 from kafkawire.spark.sources.segment_reader import SegmentReader
@@ -84,14 +86,23 @@ def test_a_batch_costs_a_list_for_a_thousand_keys_and_no_head_of_a_segment(store
     assert not any(name == "LIST" for _, name in requests.named())
 
 
-def test_one_replica_of_each_is_planned_by_the_list_alone(store: Any) -> None:
+def test_one_replica_of_each_is_planned_by_the_list_and_the_ids_of_topics(store: Any) -> None:
+    """A task reads an id again for each segment, to see whether the topic is still the one that was planned."""
     uri, files = store
     place, mark, query = uri.partition("?")
+    reader = SegmentReader(from_arrow_schema(BATCHES), options(f"{place}/broker-1{mark}{query}"))
     with stores.counted() as requests:
-        assert SegmentReader(from_arrow_schema(BATCHES), options(f"{place}/broker-1{mark}{query}")).partitions()
+        tasks = reader.partitions()
     found = requests.named()
     assert found.pop(("GET", "LIST")) == -(-files // BROKERS // 1000)
-    assert {name for _, name in found} <= {"meta.properties", "replication-offset-checkpoint"}
+    assert found["GET", "partition.metadata"] == PARTITIONS
+    assert {name for _, name in found} <= {"meta.properties", "replication-offset-checkpoint", "partition.metadata"}
+    with stores.counted() as requests:
+        rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
+    assert len(rows) == PARTITIONS * SEGMENTS
+    found = requests.named()
+    assert found["GET", "partition.metadata"] == PARTITIONS * SEGMENTS
+    assert {name for _, name in found} == {"partition.metadata", *(f"{one:020}.log" for one in range(SEGMENTS))}
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -153,3 +164,50 @@ def test_what_was_written_since_is_read(store: Any, monkeypatch: pytest.MonkeyPa
     tasks = stream.partitions(first, second)
     rows = [row for task in tasks for found in stream.read(task) for row in found.to_pylist()]
     assert [row["base_offset"] for row in rows] == [1]
+
+
+@pytest.mark.parametrize("id_is_there", [True, False])
+def test_a_topic_that_is_created_again_before_the_tasks_read_is_not_taken_for_the_planned_one(
+    store: Any, id_is_there: bool
+) -> None:
+    """A store whose copies are renewed: the new topic's segments have the names of those that were planned."""
+    uri = store[0].replace("/logs?", "/renewed?")
+    filesystem = remote._opened(store[0])[0]
+    names = [f"{segment:020}.log" for segment in range(3)]
+    files = {f"fleet/renewed/orders-0/{name}": batch(offset) for offset, name in enumerate(names)}
+    metadata = "fleet/renewed/orders-0/partition.metadata"
+
+    def write(key: str, data: bytes) -> None:
+        with filesystem.open_output_stream(key) as file:
+            file.write(data)
+
+    def topic(number: int) -> str:
+        id = f"{number}{'0' * 21}"
+        write(metadata, f"version: 0\ntopic_id: {id}\n".encode())
+        for key, data in files.items():
+            write(key, data)
+        return str(uuid_of(id))
+
+    former = topic(1)
+    readers = [
+        SegmentReader(from_arrow_schema(BATCHES), options(uri, **more)) for more in ({}, {"failOnDataLoss": "true"})
+    ]
+    plans = [(reader, reader.partitions()) for reader in readers]
+    same, _ = (
+        [row["base_offset"] for task in tasks for b in one.read(task) for row in b.to_pylist()] for one, tasks in plans
+    )
+    assert sorted(same) == [0, 1, 2]
+    created = topic(2)
+    text = f"the topic {former} was deleted, and created again with the id {created}"
+    if not id_is_there:
+        filesystem.delete_file(metadata)
+        text = f"the directory has no topic id any more; it had {former}"
+    reader, tasks = plans[0]
+    rows = [row for task in tasks for found in reader.read(task) for row in found.to_pylist()]
+    assert [row["base_offset"] for row in rows] == [None] * 3
+    reason = "out_of_range: the log was removed before it was read" if id_is_there else "unreadable"
+    assert {row["error"] for row in rows} == {f"{reason}: {text}"}
+    if id_is_there:
+        reader, tasks = plans[1]
+        with pytest.raises(SourceError, match=text):
+            list(reader.read(tasks[0]))

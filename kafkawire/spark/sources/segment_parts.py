@@ -8,6 +8,7 @@ since has a log of its own, which the next plan has.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
@@ -35,7 +36,7 @@ class SegmentPart(NamedTuple):
         live: whether the file may have changed since the plan: then `anchor` is the batch at `start`, where one is.
         epoch: of a live part: batches of a later leader epoch are not read. They were written since the plan, in the
             place of others; the next plan has them.
-        topic_id: in its directory when it was planned; None where that had none, and of a part in a store or a tier.
+        topic_id: in its directory when it was planned; None where that had none, and of a part in a tier.
     """
 
     file: LogFile
@@ -94,8 +95,10 @@ def _unchanged(part: SegmentPart, check_crc: bool) -> Iterator[Piece] | None:
             raise
         return None
     if not part.live:
-        # The file is open now: it is read to its end, whatever happens to its directory from here on.
-        there = Partition((part.file,), BrokerDirectory(part.file.root, part.file))
+        # The file is open now: it is read to its end, whatever happens to its directory from here on. (A store may
+        # replace the object that is read.) What the listing had is of the plan's time.
+        metadata = part.file.elsewhere(os.path.join(os.path.dirname(part.file.path), "partition.metadata"))
+        there = Partition((metadata,), BrokerDirectory(part.file.root, part.file))
         problem = _of_another_topic(part, there, "it was read")
         return iter((problem,)) if problem is not None else items if first is None else chain((first,), items)
     if part.anchor is not None and _header(first) != part.anchor and anchor_of(part.file, part.start) != part.anchor:

@@ -28,7 +28,7 @@ from kafkawire.records.columns import Batches
 from kafkawire.records.control_columns import controls_of, of_records
 from kafkawire.records.record_table import CONTROL_COLUMNS
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.listing.copied_logs import REPLICAS, logs_of
+from kafkawire.spark.listing.copied_logs import REPLICAS, logs_of, of_replicas
 from kafkawire.spark.session.task_sizing import FEWEST_TASKS, split_into_tasks
 from kafkawire.spark.sources import segment_columns
 from kafkawire.spark.sources.filter_pushdown import Pruned, pruned
@@ -105,10 +105,11 @@ class SegmentReader(ItemReader[SegmentPart]):
         # A consumer gets each offset once: what a tier has of a replica's log comes with the replica.
         held = {tier.path for one in partitions for tier in one.copies if self.level or not every}
         reported: set[tuple[str, Damage]] = set()
-        for partition in partitions:
-            if partition.path not in held and self.pruned.has(partition.topic, partition.partition):
-                parts = self._of_replica(partition, wanted.of(partition), outcomes, reported)
-                yield from (_identified(part, partition) for part in parts)
+        chosen = [one for one in partitions if one.path not in held and self.pruned.has(one.topic, one.partition)]
+        of_replicas(lambda one: one.files[0].listed_whole and one.topic_id, chosen)
+        for partition in chosen:
+            parts = self._of_replica(partition, wanted.of(partition), outcomes, reported)
+            yield from (_identified(part, partition) for part in parts)
         in_use = {file.path for partition in directory.partitions for file in partition.segments}
         for file in directory.files:
             if (
@@ -240,16 +241,18 @@ class SegmentReader(ItemReader[SegmentPart]):
         found = found if chosen.all() else found.where(chosen)
         if not len(found):
             return
-        controls = controls_of(found) if {*CONTROL_COLUMNS, "error"} & set(schema.names) else None
-        for index, error in controls.malformed.items() if controls else ():
+        # Damage is a row whatever the columns: Spark counts rows by one of them.
+        controls = controls_of(found)
+        for index, error in controls.malformed.items():
             yield self._damage(part, Damage(int(found.position[index]), "bad_records", str(error)), schema, error)
         if self.rows != "records":
             yield segment_columns.of_columns(found, controls, place, schema, states=states)
             return
+        shows_controls = not {*CONTROL_COLUMNS}.isdisjoint(schema.names)
         for records in columns.records(found):
             hidden = "value" in schema.names and self._hides_secrets(part.file)
             rows = without_secrets(records) if hidden else records
-            own = of_records(controls, records) if controls else None
+            own = of_records(controls, records) if shows_controls else None
             made = segment_columns.of_columns(rows, own, place, schema, states, null_headers=self.data_only)
             yield _chosen(made, records.offset, part.offsets)
             for damage in records.damage:
@@ -317,14 +320,8 @@ def narrowed(offsets: RequestedRange, view: View) -> RequestedRange:
 
 
 def _identified(part: SegmentPart, replica: Partition) -> SegmentPart:
-    """A part with the topic's id of its directory: the task that reads it sees whether it is another's by then. In a
-    store, no broker creates a topic again, and each small file is a request."""
-    if (
-        part.problem is not None
-        or part.file.listed_whole
-        or part.file.folder != replica.path
-        or replica.state == TIERED
-    ):
+    """A part with the topic's id of its directory: the task that reads it sees whether it is another's by then."""
+    if part.problem is not None or part.file.folder != replica.files[0].folder or replica.state == TIERED:
         return part
     return part._replace(topic_id=replica.topic_id)
 
