@@ -233,7 +233,7 @@ def test_copied_logs_unite_with_live_ones(spark: SparkSession, logs: LogDirector
 
 
 def test_spark_passes_no_columns_to_a_source_in_python(spark: SparkSession, tmp_path: Path) -> None:
-    """As documented, and the reason for the option `columns`: the day this fails, `count()` needs no recipe."""
+    """As documented: the day this fails, the rule of `query_columns`, which only its own source has, is not needed."""
     noted = tmp_path / "asked"
 
     class Recorder(KafkaSegment):
