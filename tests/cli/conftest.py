@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafkawire.cli import main, txn_ending
+from kafkawire.cli import main, txn_ending, txn_options
 from tests.cli.runner import Result, Run
 from tests.client.partition_script import Coordinator, PartitionBroker, in_thread
 
@@ -21,6 +21,7 @@ def run(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs `kafkawire` with arguments and standard input; asserts what holds of every run."""
 
     def runner(*args: object, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(txn_options, "_warned", set())  # a command's process warns anew
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         code = main([str(arg) for arg in args])
         captured = capsysbinary.readouterr()
@@ -39,6 +40,7 @@ def answering(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A command line in this process, whatever it writes on standard error; a question is answered."""
 
     def runner(*args: object, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(txn_options, "_warned", set())  # a command's process warns anew
         monkeypatch.setattr(txn_ending, "_can_ask", lambda: True)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         code = main([str(arg) for arg in args])

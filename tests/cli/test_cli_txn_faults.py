@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kafkawire.cli.txn_options import _warned
 from kafkawire.messages import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
@@ -174,7 +173,6 @@ def test_warns_of_a_limit_above_the_brokers(run: Run, minutes: int, warned: bool
     )
     with in_thread(broker):
         for command in (("find-hanging",), ("watch", "--once")):
-            _warned.clear()
             given = ("--topic", "orders", "--bootstrap-server", broker.address, "--max-transaction-timeout", minutes)
             result = run("txn", *command, *given)
             assert result.code == 0
