@@ -25,12 +25,16 @@ from tests.transactions.test_id_columns import logs
 pytestmark = pytest.mark.skipif(native is None, reason="the native engine is absent")
 
 RECORD = records.Record(b"key", b"value", timestamp=1700)
-#: What is no batch that is walked over: of a producer, its marker, another control batch; bytes that are none.
+OVER = records.build([RECORD, RECORD], base_offset=2**63 - 1)
+#: What is no batch that is walked over: of a producer, its marker, another control batch; offsets after which there are
+#: none, or that pass the largest one; bytes that are no batch.
 OTHERS = st.sampled_from(
     [
         records.build([RECORD], base_offset=30, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True),
         records.build_marker("COMMIT", producer_id=7, producer_epoch=0, coordinator_epoch=1, offset=31, timestamp=1800),
         records.build([RECORD], base_offset=40, producer_id=7, producer_epoch=0, base_sequence=0, codec="gzip"),
+        records.build([RECORD], base_offset=2**63 - 1),
+        OVER,
         bytes(11),
         b"",
     ]

@@ -25,14 +25,15 @@ pub struct Walk {
 impl IdReplay {
     /// Takes the batches at the beginning of `data`, until the reference has to judge `most` steps, or up to one that is
     /// to be read with the columns of its header: what is no batch, or is damaged, what is of a producer or a control
-    /// batch, goes back below `following`, or has records that are refused.
+    /// batch, goes back below `following`, has no offsets of this order, or has records that are refused.
     pub fn walk(&mut self, data: &[u8], following: Option<i64>, max_batch_bytes: usize, most: usize) -> (Walk, Found) {
         let (mut walk, mut found) = (Walk::default(), Found::default());
         let (mut decompressor, mut rows) = (Decompressor::default(), Vec::new());
         let mut after = following.unwrap_or(i64::MIN);
         while found.asked.len() < most {
             let Some(header) = batch_at(data, walk.size, true, max_batch_bytes) else { break };
-            if header.control() || header.producer_id >= 0 || header.base_offset < after {
+            let (base, last) = (header.base_offset, header.last_offset());
+            if header.control() || header.producer_id >= 0 || base < after || last < base || last == i64::MAX {
                 break;
             }
             let batch = &data[walk.size..walk.size + header.size()];
@@ -43,7 +44,6 @@ impl IdReplay {
             for row in &rows {
                 self.take(row, &mut found);
             }
-            let (base, last) = (header.base_offset, header.last_offset());
             match walk.ends.last_mut() {
                 Some(end) if base == after => *end = last + 1,
                 _ => {
