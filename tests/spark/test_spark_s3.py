@@ -84,7 +84,8 @@ def test_globs_match_keys(bucket: Any) -> None:
 
 
 def test_planning_lists_a_store_and_asks_for_no_file(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sizes are those of the listing: what the driver opens are checkpoints, not segments nor their indexes."""
+    """Sizes are those of the listing. What the driver opens is small, and opened once: checkpoints, and topic ids of
+    replicas; neither segments nor their indexes."""
     opened: list[str] = []
     asked: list[str] = []
     raw, info = RemoteFile.raw, RemoteFile._info
@@ -97,7 +98,8 @@ def test_planning_lists_a_store_and_asks_for_no_file(bucket: Any, monkeypatch: p
     parts = [part for task in tasks for part in task.items]
     assert len(parts) > len({part.file.path for part in parts})
     assert asked == []
-    assert {path.rpartition("/")[2] for path in opened} <= {"meta.properties"}
+    assert {path.rpartition("/")[2] for path in opened} <= {"meta.properties", "partition.metadata"}
+    assert len(opened) == len(set(opened))
     assert sum(len(batch) for task in tasks for batch in reader.read(task)) > 100
 
 
