@@ -174,11 +174,9 @@ With the records of coordinators, three of each transaction, each in a batch of 
 """
 _NOTES = """
 Not met is the goal of at most 1.5 times with the records of coordinators. These make 2.5 times the batches and 3.3
-times the bytes. By profile, of the time that they add a third goes to decoding and replaying them, which is one pass
-of the engine, a quarter to their bytes (read, headers, checksums), a quarter to the join of decisions and endings, and
-the rest to counts, digests and gaps. The rows above of transactions were measured on 2026-11-27 while others used both
-processors, which makes every time longer, in turns with the version before that pass: it took 364 and 1,032 ns a
-transaction (2.8 times) of 500,000, 423 and 1,023 ns (2.4 times) of 5,000,000.
+times the bytes. One pass of the engine takes them from checksum to replay. By a profile on a loaded machine it has half
+of the time that they add, a third of that for checksums; the rest is for reading the bytes, the join of decisions and
+endings, and copies of rows.
 
 Without the engine a batch takes about 3 us to read, and 2 us to replay and to judge. A batch that breaks a rule takes
 about 10 us with the engine, 7 us without: the reference judges it."""
