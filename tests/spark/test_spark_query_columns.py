@@ -200,6 +200,18 @@ def test_the_rule_is_there_once(session: SparkSession) -> None:
     assert names.count("QueryColumns") == 1
 
 
+def test_a_setting_that_is_neither_true_nor_false_is_refused(session: SparkSession, logs: str) -> None:
+    name, table = "spark.kafkawire.queryColumns", read(session, logs)
+    try:
+        session.conf.set(name, "FALSE")
+        assert columns_of(table.select("value")) == [table.columns]
+        session.conf.set(name, "off")
+        with pytest.raises(Exception, match=f"{name} is neither true nor false: off"):
+            table.select("value").collect()
+    finally:
+        session.conf.unset(name)
+
+
 def test_an_optimizer_that_takes_no_rule(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise Py4JError("Constructor is not whitelisted")

@@ -60,8 +60,12 @@ public class QueryColumns extends Rule {
     }
 
     public TreeNode apply(TreeNode plan) {
-        if (!"true".equals(this.conf().getConfString(SETTING, "true"))) {
+        String setting = this.conf().getConfString(SETTING, "true");
+        if ("false".equalsIgnoreCase(setting)) {
             return plan;
+        }
+        if (!"true".equalsIgnoreCase(setting)) {
+            throw new IllegalArgumentException(SETTING + " is neither true nor false: " + setting);
         }
         try {
             return this.below(plan, null);
