@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafkawire._interface import INTERFACE
+from kafkawire._interface import INTERFACE as INTERFACE
 from kafkawire.errors import GeneratedCodeError
-from kafkawire.wire.registry import Entry, Registry
+from kafkawire.wire.registry import Entry as Entry
+from kafkawire.wire.registry import Registry as Registry
 
 if TYPE_CHECKING:
-    from kafkawire.wire import codec_names
+    from kafkawire.wire import classic as classic
+    from kafkawire.wire import flexible as flexible
     from kafkawire.wire.codec_names import *  # noqa: F403
-
-__all__ = ["INTERFACE", "Entry", "Registry", "check_generated"]
-if TYPE_CHECKING:
-    # Without it the names are private to the checkers of other projects.
-    __all__ += codec_names.__all__
 
 
 def check_generated(package: str, *, compiler: str, interface: tuple[int, int]) -> None:
@@ -38,12 +35,13 @@ def check_generated(package: str, *, compiler: str, interface: tuple[int, int]) 
 
 
 if not TYPE_CHECKING:  # checkers report names that are not there
+    __all__ = ["INTERFACE", "Entry", "Registry", "check_generated"]
 
     def __getattr__(name: str) -> Any:
         if not name.startswith("_"):  # the import system asks for __path__
             from kafkawire.wire import codec_names
 
-            globals().update((each, getattr(codec_names, each)) for each in codec_names.__all__)
+            globals().update((each, value) for each, value in vars(codec_names).items() if each[0].isalpha())
             if name in globals():
                 return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

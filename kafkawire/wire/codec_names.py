@@ -1,159 +1,26 @@
-"""The names of `kafkawire.runtime` that only codecs use. They are imported with the first message."""
+"""The names of `kafkawire.runtime` that only codecs use, and no others; they are imported with the first message.
 
-from __future__ import annotations
+`__all__` of the modules below names them.
+"""
 
+# ruff: noqa: F401, F403 names for generated code
 from kafkawire.wire import classic, flexible
-from kafkawire.wire.fields import (
-    BrokerId,
-    GroupId,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    ProducerId,
-    Records,
-    TopicName,
-    TransactionalId,
-    Uint16,
-    Uint32,
-    Wire,
-    message,
-    sibling,
-    struct,
-)
-from kafkawire.wire.generated import strided
-from kafkawire.wire.message import Codec, Message, Struct
-from kafkawire.wire.read import (
-    Elements,
-    make_uuid,
-    read_bool,
-    read_float64,
-    read_int8,
-    read_int16,
-    read_int32,
-    read_int64,
-    read_nullable_struct,
-    read_one,
-    read_struct,
-    read_tagged_nullable_struct,
-    read_uint16,
-    read_uint32,
-    read_uuid,
-    run,
-)
-from kafkawire.wire.spec import MessageSpec, StructSpec
-from kafkawire.wire.tags import NO_TAGS, Tag, Tags, read_tags, read_unknown_tags, unknown_tags, write_tags
-from kafkawire.wire.values import BOOLS, NO_FIELDS, ZERO_UUID, Buffer, TaggedField
-from kafkawire.wire.write import (
-    BOOL_BYTES,
-    Append,
-    write_bool,
-    write_float64,
-    write_int8,
-    write_int16,
-    write_int32,
-    write_int64,
-    write_nullable_struct,
-    write_one,
-    write_struct,
-    write_tagged_nullable_struct,
-    write_uint16,
-    write_uint32,
-    write_uuid,
-)
+from kafkawire.wire.fields import *
+from kafkawire.wire.generated import *
+from kafkawire.wire.message import *
+from kafkawire.wire.read import *
+from kafkawire.wire.read import run as _run
+from kafkawire.wire.spec import *
+from kafkawire.wire.tags import *
+from kafkawire.wire.values import *
+from kafkawire.wire.write import *
 
 # The runs that most messages have.
-unpack_b, pack_b = run("b")
-unpack_h, pack_h = run("h")
-unpack_i, pack_i = run("i")
-unpack_q, pack_q = run("q")
-unpack_u, pack_u = run("16s")
-unpack_ih, pack_ih = run("ih")
-unpack_ii, pack_ii = run("ii")
-unpack_iq, pack_iq = run("iq")
-
-__all__: list[str] = [
-    "BOOLS",
-    "BOOL_BYTES",
-    "NO_FIELDS",
-    "NO_TAGS",
-    "ZERO_UUID",
-    "Append",
-    "BrokerId",
-    "Buffer",
-    "Codec",
-    "Elements",
-    "GroupId",
-    "Int8",
-    "Int16",
-    "Int32",
-    "Int64",
-    "Message",
-    "MessageSpec",
-    "ProducerId",
-    "Records",
-    "Struct",
-    "StructSpec",
-    "Tag",
-    "TaggedField",
-    "Tags",
-    "TopicName",
-    "TransactionalId",
-    "Uint16",
-    "Uint32",
-    "Wire",
-    "classic",
-    "flexible",
-    "make_uuid",
-    "message",
-    "pack_b",
-    "pack_h",
-    "pack_i",
-    "pack_ih",
-    "pack_ii",
-    "pack_iq",
-    "pack_q",
-    "pack_u",
-    "read_bool",
-    "read_float64",
-    "read_int8",
-    "read_int16",
-    "read_int32",
-    "read_int64",
-    "read_nullable_struct",
-    "read_one",
-    "read_struct",
-    "read_tagged_nullable_struct",
-    "read_tags",
-    "read_uint16",
-    "read_uint32",
-    "read_unknown_tags",
-    "read_uuid",
-    "run",
-    "sibling",
-    "strided",
-    "struct",
-    "unknown_tags",
-    "unpack_b",
-    "unpack_h",
-    "unpack_i",
-    "unpack_ih",
-    "unpack_ii",
-    "unpack_iq",
-    "unpack_q",
-    "unpack_u",
-    "write_bool",
-    "write_float64",
-    "write_int8",
-    "write_int16",
-    "write_int32",
-    "write_int64",
-    "write_nullable_struct",
-    "write_one",
-    "write_struct",
-    "write_tagged_nullable_struct",
-    "write_tags",
-    "write_uint16",
-    "write_uint32",
-    "write_uuid",
-]
+unpack_b, pack_b = _run("b")
+unpack_h, pack_h = _run("h")
+unpack_i, pack_i = _run("i")
+unpack_q, pack_q = _run("q")
+unpack_u, pack_u = _run("16s")
+unpack_ih, pack_ih = _run("ih")
+unpack_ii, pack_ii = _run("ii")
+unpack_iq, pack_iq = _run("iq")

@@ -24,6 +24,26 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from kafkawire.wire.spec import NEVER, Field, MessageSpec, StructSpec
 
+#: What codecs import of it (`kafkawire.runtime`).
+__all__ = [
+    "BrokerId",
+    "GroupId",
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "ProducerId",
+    "Records",
+    "TopicName",
+    "TransactionalId",
+    "Uint16",
+    "Uint32",
+    "Wire",
+    "message",
+    "sibling",
+    "struct",
+]
+
 Int8 = Annotated[int, "int8"]
 Int16 = Annotated[int, "int16"]
 Int32 = Annotated[int, "int32"]

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kafkawire.wire import read, write
 from kafkawire.wire.values import Buffer, octets
 
+#: What codecs import of it (`kafkawire.runtime`).
+__all__ = ["strided"]
+
 if TYPE_CHECKING:
     from kafkawire.wire.values import Input
 

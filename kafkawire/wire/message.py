@@ -23,6 +23,9 @@ from kafkawire.wire.spec import MessageSpec, StructSpec
 from kafkawire.wire.unsupported import Unsupported, fitted, unsupported
 from kafkawire.wire.values import Buffer, Input, TaggedField, octets
 
+#: What codecs import of it (`kafkawire.runtime`).
+__all__ = ["Codec", "Message", "Struct"]
+
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R", bound="Message")

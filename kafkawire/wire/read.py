@@ -18,6 +18,26 @@ from uuid import UUID
 from kafkawire.wire.limits import MAX_STRING
 from kafkawire.wire.values import ZERO_UUID, Buffer
 
+#: What codecs import of it (`kafkawire.runtime`).
+__all__ = [
+    "Elements",
+    "make_uuid",
+    "read_bool",
+    "read_float64",
+    "read_int8",
+    "read_int16",
+    "read_int32",
+    "read_int64",
+    "read_nullable_struct",
+    "read_one",
+    "read_struct",
+    "read_tagged_nullable_struct",
+    "read_uint16",
+    "read_uint32",
+    "read_uuid",
+    "run",
+]
+
 T = TypeVar("T")
 Reader = Callable[[Buffer, int], tuple[T, int]]
 #: The elements of an array, and the position after them.

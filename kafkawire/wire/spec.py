@@ -11,6 +11,9 @@ import msgspec
 
 from kafkawire.wire.layout import KIND_NAMES, STRUCT
 
+#: What codecs import of it (`kafkawire.runtime`).
+__all__ = ["MessageSpec", "StructSpec"]
+
 NEVER = range(0)
 _KINDS = {name: kind for kind, name in enumerate(KIND_NAMES) if kind != STRUCT}
 

@@ -14,6 +14,9 @@ from kafkawire.wire.read import read_uvarint
 from kafkawire.wire.values import NO_FIELDS, Buffer, TaggedField
 from kafkawire.wire.write import Append, check_array, check_bytes, uvarint
 
+#: What codecs import of it (`kafkawire.runtime`).
+__all__ = ["NO_TAGS", "Tag", "Tags", "read_tags", "read_unknown_tags", "unknown_tags", "write_tags"]
+
 NO_TAGS = b"\x00"
 
 

@@ -7,6 +7,9 @@ from uuid import UUID
 
 import msgspec
 
+#: What codecs import of it (`kafkawire.runtime`).
+__all__ = ["BOOLS", "NO_FIELDS", "ZERO_UUID", "Buffer", "TaggedField"]
+
 #: What messages are read from.
 Input = bytes | bytearray | memoryview | mmap
 

@@ -16,6 +16,25 @@ from uuid import UUID
 from kafkawire.wire.limits import MAX_STRING
 from kafkawire.wire.values import BOOLS, Buffer, is_octets
 
+#: What codecs import of it (`kafkawire.runtime`).
+__all__ = [
+    "BOOL_BYTES",
+    "Append",
+    "write_bool",
+    "write_float64",
+    "write_int8",
+    "write_int16",
+    "write_int32",
+    "write_int64",
+    "write_nullable_struct",
+    "write_one",
+    "write_struct",
+    "write_tagged_nullable_struct",
+    "write_uint16",
+    "write_uint32",
+    "write_uuid",
+]
+
 T = TypeVar("T")
 Append = Callable[[Buffer], object]
 Writer = Callable[[T, Append], None]
