@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkawire.errors import RecordError
 from kafkawire.records import Batch
 from kafkawire.records.array_types import Int8, Int64
+from kafkawire.records.batch import readable_control
 from kafkawire.records.columns import Batches
 from kafkawire.records.control import DATA_CODE, MALFORMED_CODE, MARKER_CODES, marker_name
 from kafkawire.records.marker_columns import markers
@@ -35,9 +35,6 @@ def control_codes(found: Batches) -> tuple[Int64, Int8]:
 
 def code_of(batch: Batch) -> int:
     """The code of a control batch."""
-    try:
-        control = batch.control
-    except RecordError:
-        return MALFORMED_CODE
+    control = readable_control(batch)
     assert control is not None
     return MARKER_CODES[marker_name(control, transactional=batch.transactional)]

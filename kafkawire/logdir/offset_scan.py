@@ -8,6 +8,7 @@ here) is known to these callers. A part of a log is scanned without the parts be
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -46,6 +47,12 @@ def steps(base: Int64, after: Int64, reached: int) -> Steps:
     before = np.maximum.accumulate(np.concatenate(([reached], after)))
     breaks = np.flatnonzero(base != before[:-1])
     return Steps(before, breaks, breaks[base[breaks] > before[breaks]])
+
+
+def gaps_between(base: Int64, after: Int64, reached: int) -> Iterator[tuple[int, int]]:
+    """The ranges of offsets that are missing before and between batches. `base`, `after`, `reached`: see `steps`."""
+    ends, _, gaps = steps(base, after, reached)
+    return zip(ends[gaps].tolist(), base[gaps].tolist(), strict=True)
 
 
 class LogOffsets(msgspec.Struct, frozen=True, kw_only=True):

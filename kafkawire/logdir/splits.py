@@ -3,19 +3,22 @@ segment can be read while it is written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from kafkawire.logdir.file_source import FileSource
 from kafkawire.logdir.located_file import LocatedFile
-from kafkawire.logdir.seek import entries_of, leads
+from kafkawire.logdir.seek import entries_of, leads, start_position, wanted_files
+from kafkawire.logdir.selection import Selection
 from kafkawire.records import Batch, Damage, columns, read
 from kafkawire.records.columns import Batches
+
+L = TypeVar("L", bound=LocatedFile)
 
 #: How much of a log is looked at in one go between an index's entry and the place that is wanted.
 _WINDOW = 1 << 18
@@ -101,6 +104,32 @@ def batches_of(
             yield from _between(item, at, first, len(at), end)
         if source.size < least:
             yield Damage.of_shortened(source.size, source.size, least)
+
+
+def batches_from(
+    files: Iterable[L], first: int, problem: Callable[[str], object], *, check_crc: bool = True
+) -> Iterator[tuple[L, Batches | Batch]]:
+    """The batches of segments from an offset on, and some before it, each with its file.
+
+    Args:
+        first: the offset. problem: called with a sentence for what cannot be read.
+        check_crc: compare every checksum.
+    """
+    wanted = Selection(offsets=(first, None))
+    for file in wanted_files(files, wanted):
+        try:
+            for item in batches_of(file, start_position(file, wanted), check_crc=check_crc):
+                if not isinstance(item, Damage):
+                    yield file, item
+                elif not item.harmless:
+                    problem(f"{file.path}: {item.text}")
+        except OSError as error:
+            problem(f"{file.path}: {error.strerror or error}")
+
+
+def each_batch(item: Batches | Batch) -> Iterator[Batch]:
+    """The batches of an item, one by one."""
+    return iter((item,)) if isinstance(item, Batch) else map(item.batch, range(len(item)))
 
 
 def _take(taker: BatchTaker, end: int | None, data: memoryview, position: int, max_batch_bytes: int) -> int:

@@ -106,7 +106,7 @@ def _read(found: TierEvents, file: LogFile) -> None:
     for batch in file.batches():
         if isinstance(batch, Damage):
             if not batch.harmless:  # reading the partition reports it
-                found.lack(file, f"at byte {batch.position}: {batch.detail or batch.reason}")
+                found.lack(file, batch.text)
         elif not batch.control:
             try:
                 for record in batch.records:

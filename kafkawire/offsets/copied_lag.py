@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from kafkawire.logdir import Outcomes, Partition, Selection, outcomes_of
-from kafkawire.logdir.seek import start_position, wanted_files
-from kafkawire.logdir.splits import batches_of
+from kafkawire.logdir.offset_scan import gaps_between
+from kafkawire.logdir.seek import wanted_files
+from kafkawire.logdir.splits import batches_from
 from kafkawire.offsets.lag_count import LagCounter
 from kafkawire.offsets.lag_row import Standing, unread_row
 from kafkawire.offsets.leading_replica import LeadingReplicas
-from kafkawire.records import Batch, Damage
+from kafkawire.records import Batch
 from kafkawire.rows import Lag
 from kafkawire.transactions.blocking.blockers import GroupView, Place
+
+_LOST = "offsets are missing, or damaged"
 
 
 def copied_lags(
@@ -56,7 +61,7 @@ def copied_lags(
             unstable=place in held,
         )
         counter = standing.counter()
-        problems = list(_count(leading.partition, outcomes, counter))
+        problems = _count(leading.partition, outcomes, counter)
         problems += [f"{path}: {damage.detail or damage.reason}" for path, damage in outcomes.damage]
         if leading.doubt is not None:
             problems.append(leading.doubt)
@@ -75,45 +80,27 @@ def _open(outcomes: Outcomes) -> list[str]:
     return [f"producer {producer} (open) from offset {first}" for first, producer in open_]
 
 
-def _count(partition: Partition, outcomes: Outcomes, counter: LagCounter) -> Iterator[str]:
-    """Counts the batches from the group's offset up to the high watermark; yields what could not be read."""
-    wanted = Selection(offsets=(counter.start, None))
-    reached, damaged = counter.start, False
-    files = list(wanted_files(partition.segments, wanted))
-    if files and (base := files[0].offset or 0) > reached:
-        counter.unread(reached, base, "offsets before the first segment are in no file here")
-        reached = base
-    for file in files:
-        if (file.offset or 0) >= counter.high:
-            break
-        try:
-            for item in batches_of(file, start_position(file, wanted)):
-                if isinstance(item, Damage):
-                    if not item.harmless:
-                        damaged = True
-                        yield f"{file.path}: at byte {item.position}: {item.detail or item.reason}"
-                    continue
-                base = item.base_offset if isinstance(item, Batch) else int(item.base_offset[0])
-                lost = reached if damaged else max(reached, outcomes.cleaned_to)
-                if base > lost:
-                    counter.unread(lost, base, "offsets are missing, or damaged")
-                damaged = False
-                if isinstance(item, Batch):
-                    measured = item.measured()
-                    counter.add(measured, outcomes.state(measured))
-                else:
-                    _gaps(item.base_offset.tolist(), item.last_offset.tolist(), outcomes.cleaned_to, counter)
-                    counter.add_columns(item, outcomes.states(item))
-                reached = max(reached, counter.read_to)
-        except OSError as error:
-            damaged = True
-            yield f"{file.path}: {error.strerror or error}"
+def _count(partition: Partition, outcomes: Outcomes, counter: LagCounter) -> list[str]:
+    """Counts the batches from the group's offset up to the high watermark. Returns what could not be read."""
+    problems, seen, reached = list[str](), 0, counter.start
+    files = list(wanted_files(partition.segments, Selection(offsets=(reached, None))))
+    if files and (first := files[0].offset or 0) > reached:
+        counter.unread(reached, first, "offsets before the first segment are in no file here")
+        reached = first
+    below = [file for file in files if (file.offset or 0) < counter.high]
+    for _, item in batches_from(below, counter.start, problems.append):
+        found = item.measured() if isinstance(item, Batch) else item
+        base, after = np.atleast_1d(found.base_offset), np.atleast_1d(found.last_offset) + 1
+        known = max(reached, outcomes.cleaned_to)
+        if len(problems) > seen:  # a cleaner explains nothing there
+            counter.unread(reached, min(known, int(base[0])), _LOST)
+            seen = len(problems)
+        for first, end in gaps_between(base, after, known):
+            counter.unread(first, end, _LOST)
+        if isinstance(found, Batch):
+            counter.add(found, outcomes.state(found))
+        else:
+            counter.add_columns(found, outcomes.states(found))
+        reached = max(reached, counter.read_to)
     counter.unread(reached, counter.high, "the log ends before its high watermark")
-
-
-def _gaps(base: list[int], last: list[int], cleaned_to: int, counter: LagCounter) -> None:
-    """Notes the offsets between batches that are missing where no cleaner has been."""
-    for before, after in zip(last, base[1:], strict=False):
-        lost = max(before + 1, cleaned_to)
-        if after > lost:
-            counter.unread(lost, after, "offsets are missing, or damaged")
+    return problems

@@ -7,7 +7,7 @@ from functools import partial
 
 from kafkawire.errors import KafkaWireError, RecordError
 from kafkawire.logdir import LogFile
-from kafkawire.logdir.splits import batches_of
+from kafkawire.logdir.splits import batches_from, each_batch
 from kafkawire.offsets.dead_letters import Letter, letters_of
 from kafkawire.offsets.group_records import GroupLog
 from kafkawire.offsets.leading_replica import LeadingReplicas
@@ -18,7 +18,6 @@ from kafkawire.offsets.share_fates import Held, held
 from kafkawire.offsets.share_lag import share_lag
 from kafkawire.offsets.share_settings import ShareSettings, share_settings
 from kafkawire.offsets.story import batch_at
-from kafkawire.records import Batch, Damage
 from kafkawire.rows import Lag
 from kafkawire.share_groups.record_fates import UNREAD
 from kafkawire.transactions.blocking.blockers import Place
@@ -185,17 +184,13 @@ def _letters(replicas_: LeadingReplicas, topic: str | None, problems: list[str])
         _add(problems, f"{topic}-{number}, of the dead-letter topic, is not here")
     for number in numbers:
         leading = replicas_.of(topic, number)
-        for file in () if leading is None else leading.partition.segments:
-            for item in batches_of(file):
-                if isinstance(item, Damage):
-                    if not item.harmless:
-                        _add(problems, f"{file.path}: at byte {item.position}: {item.detail or item.reason}")
-                    continue
-                for batch in [item] if isinstance(item, Batch) else map(item.batch, range(len(item))):
-                    try:
-                        yield from letters_of(batch, number)
-                    except RecordError as error:
-                        _add(problems, f"{file.path}: offset {batch.base_offset}: {error}")
+        segments = () if leading is None else leading.partition.segments
+        for file, item in batches_from(segments, 0, partial(_add, problems)):
+            for batch in each_batch(item):
+                try:
+                    yield from letters_of(batch, number)
+                except RecordError as error:
+                    _add(problems, f"{file.path}: offset {batch.base_offset}: {error}")
 
 
 def _letters_doubt(replicas_: LeadingReplicas, topic: str | None) -> str | None:

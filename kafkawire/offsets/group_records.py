@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from kafkawire.errors import RecordError
-from kafkawire.logdir import Outcomes, Partition, Selection, outcomes_of
-from kafkawire.logdir.seek import start_position, wanted_files
-from kafkawire.logdir.splits import batches_of
-from kafkawire.records import Batch, Damage
+from kafkawire.logdir import Outcomes, Partition, outcomes_of
+from kafkawire.logdir.splits import batches_from
+from kafkawire.records import Batch
 from kafkawire.records.internal_topics import decode_key, decode_value
 from kafkawire.wire.message import Message
 
@@ -55,40 +54,30 @@ class GroupLog:
     def records(self, wanted: Callable[[bytes], bool] = lambda key: True) -> Iterator[GroupRecord]:
         """The records below the high watermark, in order. `wanted`: whether to decode the record of a key: a quick test
         of its bytes."""
-        yield from decoded_records(self.partition, self._batches(), self.outcomes.high_watermark, self.problems, wanted)
+        yield from decoded_records(
+            self.partition, self.data_batches(), self.outcomes.high_watermark, self.problems, wanted
+        )
 
     def batches(self, first: int) -> Iterator[Batch]:
         """The batches of data from the one with offset `first` on, up to the high watermark."""
-        for batch, _ in self._batches(first):
+        for batch, _ in self.data_batches(first):
             if batch.base_offset >= self.outcomes.high_watermark:
                 return
             if batch.last_offset >= first:
                 yield batch
 
-    def data_batches(self) -> Iterator[tuple[Batch, int]]:
-        """The batches of data, with the states of their transactions (`transaction_states`)."""
-        return self._batches()
-
-    def _batches(self, first: int = 0) -> Iterator[tuple[Batch, int]]:
-        """The batches of data, with their states."""
-        wanted = Selection(offsets=(first, None))
-        for file in wanted_files(self.partition.segments, wanted):
-            try:
-                for item in batches_of(file, start_position(file, wanted)):
-                    if isinstance(item, Damage):
-                        if not item.harmless:
-                            what = item.detail or item.reason
-                            self.problems[f"{file.path}: at byte {item.position}: {what}"] = None
-                    elif isinstance(item, Batch):
-                        measured = item.measured()
-                        yield measured, self.outcomes.state(measured)
-                    else:
-                        for index, state in enumerate(self.outcomes.states(item).tolist()):
-                            batch = item.batch(index)
-                            if not batch.is_control:
-                                yield batch, state
-            except OSError as error:
-                self.problems[f"{file.path}: {error.strerror or error}"] = None
+    def data_batches(self, first: int = 0) -> Iterator[tuple[Batch, int]]:
+        """The batches of data from the one with offset `first` on, and some before it, with the states of their
+        transactions (`transaction_states`)."""
+        for _, item in batches_from(self.partition.segments, first, self.problems.setdefault):
+            if isinstance(item, Batch):
+                measured = item.measured()
+                yield measured, self.outcomes.state(measured)
+                continue
+            for index, state in enumerate(self.outcomes.states(item).tolist()):
+                batch = item.batch(index)
+                if not batch.is_control:
+                    yield batch, state
 
 
 def decoded_records(

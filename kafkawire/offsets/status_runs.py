@@ -12,6 +12,7 @@ from kafkawire.logdir.transaction_states import Outcomes
 from kafkawire.offsets.statuses import ABORT, COMMIT, COMPACTED, CONTROL, NO_DETAIL, UNREADABLE, Runs, Why
 from kafkawire.records import Batch
 from kafkawire.records.array_types import Int8, Int64
+from kafkawire.records.batch import readable_control
 from kafkawire.records.columns import Batches, records
 from kafkawire.records.control import EMPTY
 from kafkawire.records.marker_columns import markers
@@ -97,10 +98,7 @@ def _statuses(found: Batches, outcomes: Outcomes) -> tuple[Int8, Int64]:
 
 
 def _control(batch: Batch) -> tuple[int, int]:
-    try:
-        control = batch.control
-    except RecordError:
-        return CONTROL, NO_DETAIL
+    control = readable_control(batch)
     if control is None or control.name == EMPTY:
         return COMPACTED, NO_DETAIL
     if control.type in _MARKERS:

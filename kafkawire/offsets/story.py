@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec.structs import replace
 
-from kafkawire.errors import RecordError
 from kafkawire.logdir import LogDirectory, LogFile, Selection
 from kafkawire.logdir.file_rows import damage_as_rows
 from kafkawire.logdir.seek import start_position
@@ -18,9 +17,9 @@ from kafkawire.offsets.coordinator_story import CoordinatorStory
 from kafkawire.offsets.lineage import tier_copies
 from kafkawire.offsets.offset_summary import ranges
 from kafkawire.offsets.replica import Replica, replicas
-from kafkawire.records import Batch, Control
+from kafkawire.records import Batch
+from kafkawire.records.batch import readable_control
 from kafkawire.records.columns import HEADERS_WINDOW, Batches
-from kafkawire.records.control import MALFORMED
 from kafkawire.records.marker_columns import markers
 from kafkawire.rows import BatchRow, DamageRow, OffsetStanding, Row, StatusRange, TransactionStory
 
@@ -174,12 +173,8 @@ def _of_batch(
     directory: LogDirectory, replica: Replica, file: LogFile, batch: Batch, offset: int, damage: list[DamageRow]
 ) -> Iterator[Row]:
     """The rows on the batch and its transaction. `damage` gets what may hide more of it."""
-    try:
-        control = batch.control
-    except RecordError:
-        control = Control(MALFORMED)
     state = replica.outcomes.state(batch)
-    yield BatchRow.of(batch, control, STATES[state], **file.place)
+    yield BatchRow.of(batch, readable_control(batch), STATES[state], **file.place)
     if not batch.transactional or batch.producer_id < 0:
         return
     found, hiding = _transaction(replica, batch, offset)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kafkawire.errors import EncodeError, RecordError
 from kafkawire.records import legacy
 from kafkawire.records.compression import CompressionError, codec_name, decompress
-from kafkawire.records.control import Control, control_of
+from kafkawire.records.control import MALFORMED, Control, control_of
 from kafkawire.records.header import (
     CODEC_MASK,
     CONTROL,
@@ -219,3 +219,11 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
             return self
         delta = inside.last - inside.first
         return replace(self, base_offset=inside.first, last_offset_delta=delta, record_count=inside.count)
+
+
+def readable_control(batch: Batch) -> Control | None:
+    """`Batch.control`; MALFORMED, with the problem, where the control record cannot be read."""
+    try:
+        return batch.control
+    except RecordError as error:
+        return Control(MALFORMED, problem=str(error))

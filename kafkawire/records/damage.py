@@ -53,6 +53,11 @@ class Damage(msgspec.Struct, frozen=True, gc=False):
         return self.reason == "preallocated"
 
     @property
+    def text(self) -> str:
+        """The end of a sentence that begins with the file: where, and what was found."""
+        return f"at byte {self.position}: {self.detail or self.reason}"
+
+    @property
     def records(self) -> NoReturn:
         """Raises the damage as an error, for callers that take it for a batch."""
         raise self.error()

@@ -15,10 +15,10 @@ import numpy as np
 from kafkawire import records
 from kafkawire.capture import CapturedExchange
 from kafkawire.capture.kafka_fields import kafka_name
-from kafkawire.errors import RecordError
 from kafkawire.logdir.transaction_states import ABORTED, COMMITTED, NONE, OPEN
 from kafkawire.records import Batch
 from kafkawire.records.array_types import Int8
+from kafkawire.records.batch import readable_control
 from kafkawire.records.control import ABORT
 from kafkawire.records.header import MAGIC
 from kafkawire.rows import ReadAnomaly, ReadTotal
@@ -151,10 +151,7 @@ def delivered_batches(
 
 
 def _is_abort(batch: Batch) -> bool:
-    try:
-        control = batch.control
-    except RecordError:
-        return False
+    control = readable_control(batch)
     return control is not None and control.type == ABORT
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkawire.logdir import open as open_directory
 from kafkawire.logdir import splits
 from kafkawire.records import Batch, Damage, Record, build
 from kafkawire.records.columns import Batches
@@ -121,3 +122,24 @@ def test_written_ends_at_the_given_offset(tmp_path: Path) -> None:
         assert splits.written(file, before=2 * count).position == 2 * size
         assert splits.written(file, before=0).position == 0
         assert splits.written(file, before=1 << 40).position == len(data)
+
+
+def test_batches_from_an_offset_on_are_of_each_segment_and_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    records = [Record(b"k", b"v")] * 3
+    first, second, third = (build(records, base_offset=base) for base in (0, 3, 6))
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    for base, data in ((0, first), (3, second[:-1] + b"?" + third), (9, b"")):
+        (folder / f"{base:020}.log").write_bytes(data)
+    files = open_directory(folder).files
+    Path(files[2].path).unlink()
+    problems: list[str] = []
+    found = [
+        (file.offset, batch.base_offset)
+        for file, item in splits.batches_from(files, 4, problems.append)
+        for batch in splits.each_batch(item)
+    ]
+    assert found == [(3, 6)]
+    assert problems[0].startswith(f"{files[1].path}: at byte 0: ")
+    assert problems[1] == f"{files[2].path}: No such file or directory"
+    assert len(problems) == 2

@@ -13,7 +13,7 @@ from kafkawire import logdir
 from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.offsets.copied_lag import copied_lags
 from kafkawire.offsets.leading_replica import LeadingReplicas
-from kafkawire.records import Record
+from kafkawire.records import Record, build
 from kafkawire.rows import Lag, LagCount
 from kafkawire.transactions.blocking.blockers import GroupView
 from tests.audit_logs import NOON, LogDirectory, PartitionLog
@@ -115,6 +115,20 @@ def test_offsets_missing_between_batches_are_unknown_where_no_cleaner_has_been(
     (lag,) = copied_lags(LeadingReplicas(logdir.open(tmp_path)), view, as_of=None)
     assert lag.read_uncommitted is not None
     assert (lag.read_uncommitted.least, lag.read_uncommitted.most) == count
+
+
+def test_a_compressed_batch_of_magic_1_has_its_offsets_inside(tmp_path: Path) -> None:
+    log = PartitionLog(tmp_path / "orders-0")
+    for base in (0, 5):
+        records = [Record(key=b"k", value=b"v", timestamp=NOON, offset=base + number) for number in range(5)]
+        log._append(build(records, base_offset=base, magic=1, codec="gzip"), 5)
+    log.write()
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\norders 0 10\n")
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n0\n")
+    view = GroupView(group="g", committed={("orders", 0): 3}, partitions=frozenset({("orders", 0)}))
+    (lag,) = copied_lags(LeadingReplicas(logdir.open(tmp_path)), view, as_of=None)
+    assert lag.read_committed is not None
+    assert (lag.read_committed.least, lag.read_committed.most, lag.bounds) == (7, 7, ())
 
 
 @pytest.mark.parametrize("disks", [("data", "data-2"), ("data-2", "data")])

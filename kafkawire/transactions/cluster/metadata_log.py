@@ -123,7 +123,7 @@ class MetadataLog:
                 position = item.position
                 if isinstance(item, Damage):
                     if not item.harmless and (snapshot or not last or item.resumed_at is not None):
-                        self._lack(f"{file.path}: at byte {position}: {item.detail or item.reason}")
+                        self._lack(f"{file.path}: {item.text}")
                     continue
                 if not snapshot and item.base_offset > end:
                     self._lack(f"{file.path}: at byte {position}: offsets {end} to {item.base_offset - 1} are missing")

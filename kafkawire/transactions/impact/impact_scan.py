@@ -9,10 +9,8 @@ from msgspec.structs import replace
 
 from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import Partition
-from kafkawire.logdir.seek import start_position, wanted_files
-from kafkawire.logdir.selection import Selection
-from kafkawire.logdir.splits import batches_of
-from kafkawire.records import Batch, Damage
+from kafkawire.logdir.splits import batches_from, each_batch
+from kafkawire.records import Batch
 from kafkawire.records.array_types import Int64
 from kafkawire.records.columns import Batches
 from kafkawire.transactions.facts import Open
@@ -92,24 +90,15 @@ def _held(
     if policy.compacted:
         counter.repetition = KeyRepetition()
     active = partition.segments[-1] if partition.segments else None
-    wanted = Selection(offsets=(counter.cuts[0], None))
     cuts, producers = np.array(counter.cuts), np.array(sorted(counter.starts))
     closed = 0
-    for file in wanted_files(partition.segments, wanted):
-        try:
-            for item in batches_of(file, start_position(file, wanted), check_crc=False):
-                if check is not None:
-                    check()
-                if isinstance(item, Damage):
-                    if not item.harmless:
-                        counter.lack(f"{file.path}: at byte {item.position}: {item.detail or item.reason}")
-                    continue
-                size = _add(counter, item, cuts, producers)
-                if file is not active:
-                    closed += size
-                    _sample(counter, item)
-        except OSError as error:
-            counter.lack(f"{file.path}: {error.strerror or error}")
+    for file, item in batches_from(partition.segments, counter.cuts[0], counter.lack, check_crc=False):
+        if check is not None:
+            check()
+        size = _add(counter, item, cuts, producers)
+        if file is not active:
+            closed += size
+            _sample(counter, item)
     counter.closed_bytes = closed
     return counter.held(whole=True)
 
@@ -138,7 +127,7 @@ def _add(counter: HeldLogCounter, item: Batches | Batch, cuts: Int64, producers:
 def _sample(counter: HeldLogCounter, item: Batches | Batch) -> None:
     if counter.repetition is None:
         return
-    for batch in [item] if isinstance(item, Batch) else map(item.batch, range(len(item))):
+    for batch in each_batch(item):
         if counter.repetition.full:
             return
         if not batch.is_control and batch.last_offset >= counter.cuts[0]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from kafkawire.records import Batch
-from kafkawire.records.control import ABORT, COMMIT, EMPTY, MALFORMED, MARKERS, Control, marker_name
+from kafkawire.records.batch import readable_control
+from kafkawire.records.control import ABORT, COMMIT, EMPTY, MARKERS, Control, marker_name
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 
 #: Outcomes of transactions by their code; EMPTY: compaction removed the marker's record.
@@ -93,10 +94,7 @@ def append_of(batch: Batch, intact_from: int = 0) -> Append | None:
 
 def _marker(batch: Batch) -> tuple[str, int | None, str | None]:
     """Name, coordinator epoch and what is wrong with it."""
-    try:
-        marker = batch.control
-    except ValueError as error:
-        return MALFORMED, None, str(error)
+    marker = readable_control(batch)
     assert marker is not None
     name = marker_name(marker, transactional=batch.transactional)
     return name, marker.coordinator_epoch, _shape_problem(batch, marker)
