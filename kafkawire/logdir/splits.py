@@ -17,6 +17,7 @@ from kafkawire.logdir.seek import entries_of, leads, start_position, wanted_file
 from kafkawire.logdir.selection import Selection
 from kafkawire.records import Batch, Damage, columns, read
 from kafkawire.records.columns import Batches
+from kafkawire.records.damage import described
 
 L = TypeVar("L", bound=LocatedFile)
 
@@ -122,7 +123,7 @@ def batches_from(
                 if not isinstance(item, Damage):
                     yield file, item
                 elif not item.harmless:
-                    problem(f"{file.path}: {item.text}")
+                    problem(f"{file.path}: {described(item)}")
         except OSError as error:
             problem(f"{file.path}: {error.strerror or error}")
 

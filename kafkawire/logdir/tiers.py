@@ -29,6 +29,7 @@ from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.selection import Selection
 from kafkawire.logdir.text_files import leader_epochs
 from kafkawire.records import Batch, Damage, decode_value
+from kafkawire.records.damage import described
 from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _read(found: TierEvents, file: LogFile) -> None:
     for batch in file.batches():
         if isinstance(batch, Damage):
             if not batch.harmless:  # reading the partition reports it
-                found.lack(file, batch.text)
+                found.lack(file, described(batch))
         elif not batch.control:
             try:
                 for record in batch.records:

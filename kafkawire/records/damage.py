@@ -53,11 +53,6 @@ class Damage(msgspec.Struct, frozen=True, gc=False):
         return self.reason == "preallocated"
 
     @property
-    def text(self) -> str:
-        """The end of a sentence that begins with the file: where, and what was found."""
-        return f"at byte {self.position}: {self.detail or self.reason}"
-
-    @property
     def records(self) -> NoReturn:
         """Raises the damage as an error, for callers that take it for a batch."""
         raise self.error()
@@ -69,3 +64,8 @@ class Damage(msgspec.Struct, frozen=True, gc=False):
 
     def error(self) -> RecordError:
         return RecordError(expected="a record batch", found=f"{self.reason}: {self.detail}", offset=self.position)
+
+
+def described(damage: Damage) -> str:
+    """Where damage is and what was found, as the end of a sentence that begins with the file."""
+    return f"at byte {damage.position}: {damage.detail or damage.reason}"

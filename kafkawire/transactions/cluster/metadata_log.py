@@ -13,6 +13,7 @@ from kafkawire.errors import DecodeError, KafkaWireError
 from kafkawire.logdir import LogFile, Partition
 from kafkawire.records import CONTROL_TYPES, Batch, Damage, Record, decode_value
 from kafkawire.records.control import control_of
+from kafkawire.records.damage import described
 from kafkawire.transactions.facts import CLUSTER_METADATA
 from kafkawire.wire.message import Message
 
@@ -123,7 +124,7 @@ class MetadataLog:
                 position = item.position
                 if isinstance(item, Damage):
                     if not item.harmless and (snapshot or not last or item.resumed_at is not None):
-                        self._lack(f"{file.path}: {item.text}")
+                        self._lack(f"{file.path}: {described(item)}")
                     continue
                 if not snapshot and item.base_offset > end:
                     self._lack(f"{file.path}: at byte {position}: offsets {end} to {item.base_offset - 1} are missing")
