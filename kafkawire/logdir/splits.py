@@ -67,7 +67,7 @@ def batches_of(
             last item is damage.
         check_crc: compare every checksum. `window`: bytes that are read at a time.
         size: the bytes that the file had before. It is read as if it had been opened then.
-        taker: takes batches, which are then not given.
+        taker: takes batches, which are then not given. See `columns.batches`.
 
     Raises:
         OSError: the file cannot be read.
@@ -89,8 +89,11 @@ def batches_of(
                 continue
             if isinstance(item, Batch):
                 base, last, at = (np.array([value]) for value in (item.base_offset, item.last_offset, item.position))
-            else:
+            elif len(item):
                 base, last, at = item.base_offset, item.last_offset, item.position
+            else:
+                yield item
+                continue
             following = following if taker is None else taker.following
             before = np.concatenate(([base[0] if following is None else following], last[:-1] + 1))
             following = int(last[-1]) + 1

@@ -244,7 +244,8 @@ def batches(
         data, start, end, check_crc, max_batch_bytes: see `records.read`.
         window: bytes.
         take: called with bytes that begin with a batch, their position and `max_batch_bytes`; returns how many of them
-            are of batches that are not to be given.
+            are of batches that are not to be given. Where it took some and nothing follows at once, `Batches` of none
+            are given: what was taken can be used.
     """
     source = source_of(data)
     walk = BatchWalk(source, check_crc, max_batch_bytes, start)
@@ -257,7 +258,8 @@ def batches(
         found = _scan(ahead[taken:], position, walk, stop)
         if not len(found):
             if taken:
-                continue  # the next batch may lie whole in the next window
+                yield found  # the next batch may lie whole in the next window
+                continue
             item = walk.batch_at(position)
             if not isinstance(item, Batch):
                 damage = walk.damage(position, item, stop)

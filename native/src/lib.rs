@@ -8,8 +8,8 @@
 //! - Functions that find bytes or values they cannot handle refuse without explaining: the caller runs the interpreter,
 //!   whose error has the place and the reason.
 //! - Modules import one way: {limits, cursor} <- layout <- walk <- {codec, columns}; codec <- records <- rows <- json <-
-//!   capture; {records, log} <- coordinator; `log` imports none of them. Files of one folder import each other one way; they
-//!   may use what stands in its `mod`.
+//!   capture; records <- log <- coordinator. Files of one folder import each other one way; they may use what stands in
+//!   its `mod`.
 
 mod capture;
 mod codec;

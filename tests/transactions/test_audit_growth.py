@@ -155,7 +155,7 @@ def decisions_before_all_markers(root: Path, n: int) -> None:
 @pytest.mark.parametrize(
     ("make", "n"),
     [
-        (segments, 20),
+        (segments, 40),  # snapshots of the first segments have fewer producers
         (partitions, 10),
         (partitions_of_one_transaction, 20),
         (partitions_of_ids, 10),

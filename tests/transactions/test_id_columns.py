@@ -134,6 +134,8 @@ def walked_by_engine(data: bytes, history: EngineIdHistory) -> EngineIdHistory:
 
     for found in columns.batches(data, take=take):
         assert isinstance(found, Batches | Batch)
+        if isinstance(found, Batches) and not len(found):
+            continue  # of what was taken
         history.read(found)
         following = int(np.atleast_1d(found.last_offset)[-1]) + 1
     return history

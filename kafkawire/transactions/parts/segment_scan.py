@@ -31,6 +31,10 @@ from kafkawire.transactions.log.appends import NO_COORDINATOR, Appends
 from kafkawire.transactions.log.producer_append import append_of
 from kafkawire.transactions.log.range_digests import DIGEST, Digests, PackedDigests, digests_of, joined
 from kafkawire.transactions.parts.coordinator_walk import CoordinatorWalk, RecordWalk, Walked
+from kafkawire.transactions.parts.producer_walk import ENGINE, ProducerWalk, ScannedLog
+
+#: Where `intact_from` is among the columns of `Appends`.
+_INTACT_AT = Appends.__struct_fields__.index("intact_from")
 
 
 class PartScan(LogOffsets, frozen=True, kw_only=True):
@@ -90,11 +94,14 @@ def read_part(
         records: takes batches of `__transaction_state`, which are then not given.
     """
     scan = BatchScan(file.topic or "", state)
-    taker = None if records is None else CoordinatorWalk(scan, records, seen)
+    of_records = None if records is None else CoordinatorWalk(scan, records, seen)
+    of_producers = ProducerWalk(scan, seen) if ENGINE and file.topic != TRANSACTION_STATE else None
+    taker = of_records or of_producers
     damage: list[rows.DamageRow] = []
     shortened, zeros_at = False, None
     try:
         for item in batches_of(file, start, end, size=size, taker=taker):
+            yield from of_producers.drain() if of_producers is not None else ()
             if isinstance(item, Damage):
                 shortened = shortened or item.shortened
                 if item.harmless:
@@ -104,6 +111,8 @@ def read_part(
                 continue
             if isinstance(item, Batch):
                 scan.add_old(item)
+            elif not len(item):
+                continue
             else:
                 appends = scan.add(item)
                 if appends is not None:
@@ -114,6 +123,7 @@ def read_part(
                 seen(int(np.sum(item.size)))
     except OSError as error:
         damage.append(rows.DamageRow.of(Damage.unreadable(error), **file.place))
+    yield from of_producers.drain() if of_producers is not None else ()
     yield scan.result(tuple(damage), shortened=shortened, zeros_at=zeros_at)
 
 
@@ -168,10 +178,13 @@ class BatchScan:
 
     Args:
         state: of the segment before the part; None where it is not known.
+
+    Attributes:
+        broker_written: all timestamps are those of brokers.
     """
 
     def __init__(self, topic: str, state: SegmentState | None) -> None:
-        self._broker_written = topic in BROKER_WRITTEN
+        self.broker_written = topic in BROKER_WRITTEN
         self._offsets = OffsetScan(None if state is None else state.scan)
         self._leader_epoch = -1
         self._batches = self._transactional = self._bytes = 0
@@ -219,14 +232,29 @@ class BatchScan:
         self._digests.append(digests_of(base, ends - 1, np.array([batch.crc])))
         self._offsets.add(base, ends)
 
+    def add_scanned(self, found: ScannedLog) -> Appends | None:
+        """What `add` does, for batches that were scanned already."""
+        self._batches += found.batches
+        self._transactional += found.transactional
+        self._bytes += found.size
+        self._leader_epoch = max(self._leader_epoch, found.leader_epoch)
+        if found.times is not None:
+            self._note_time(*found.times)
+        self._digests.append(found.digests.view(DIGEST))
+        runs = found.runs
+        intact_from = self._offsets.add(runs.bases, runs.ends)
+        base, *others = found.columns
+        if not len(base):
+            return None
+        others.insert(_INTACT_AT - 1, np.repeat(intact_from, runs.counts))
+        return Appends(base, *others)
+
     def add_walked(self, found: Walked) -> None:
         """Count batches of a topic that brokers write, which have no producer."""
         self._batches += found.batches
         self._bytes += found.size
         self._leader_epoch = max(self._leader_epoch, found.leader_epoch)
-        self._broker_time = max(self._broker_time or 0, found.newest)
-        newest = found.leader_epoch, max(0, found.leader_time)
-        self._leader_time = newest if self._leader_time is None else max(self._leader_time, newest)
+        self._note_time(found.leader_epoch, found.leader_time, found.newest)
         self._digests.append(found.digests.view(DIGEST))
         self._offsets.add(found.bases, found.ends)
 
@@ -236,15 +264,19 @@ class BatchScan:
         epochs = found.partition_leader_epoch if isinstance(found, Batch) else found.leader_epoch
         self._leader_epoch = max(self._leader_epoch, int(np.max(epochs)))
         by_broker, epochs = np.atleast_1d(found.max_timestamp), np.atleast_1d(epochs)
-        if not self._broker_written:
+        if not self.broker_written:
             chosen = (np.atleast_1d(found.attributes) & (CONTROL | LOG_APPEND_TIME)) != 0
             by_broker, epochs = by_broker[chosen], epochs[chosen]
         if len(by_broker):
-            self._broker_time = max(self._broker_time or 0, int(by_broker.max()))
             epoch = int(epochs.max())
             of_leader = by_broker if epochs.min() == epoch else by_broker[epochs == epoch]
-            newest = epoch, max(0, int(of_leader.max()))
-            self._leader_time = newest if self._leader_time is None else max(self._leader_time, newest)
+            self._note_time(epoch, int(of_leader.max()), int(by_broker.max()))
+
+    def _note_time(self, leader_epoch: int, of_leader: int, newest: int) -> None:
+        """See `BrokerTimes`."""
+        self._broker_time = max(self._broker_time or 0, newest)
+        latest = leader_epoch, max(0, of_leader)
+        self._leader_time = latest if self._leader_time is None else max(self._leader_time, latest)
 
     def result(
         self, damage: tuple[rows.DamageRow, ...] = (), *, shortened: bool = False, zeros_at: int | None = None

@@ -8,6 +8,7 @@ mod producer;
 mod producers;
 mod replay;
 mod rules;
+mod scan;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -18,6 +19,7 @@ use batches::{Batch, Batches, DATA, MALFORMED};
 use producer::{Producer, FIELDS, NONE};
 use producers::Producers;
 use replay::Replay;
+use scan::Scan;
 
 /// Rows of batches that are handed to the reference at once.
 const MOST_ASKED: usize = 4096;
@@ -195,8 +197,63 @@ fn range_digests<'py>(
     Ok(PyArray1::from_vec(py, py.detach(|| digests::digests(base, last, crc))))
 }
 
+type Times = Option<(i32, i64, i64)>;
+type Runs<'py> = (Rows<'py>, Rows<'py>, Rows<'py>);
+type Scanned<'py> = (usize, u64, u64, i32, Times, Runs<'py>, Bound<'py, PyArray1<u8>>, Bound<'py, PyTuple>);
+
+/// The batches at the beginning of `data`, up to one that the reference has to look at (`Scan::take`). Returns their
+/// bytes and number, and how many of producers are transactional; their highest leader epoch, and times of brokers
+/// (`BrokerTimes`); runs of batches that follow one another; digests (`range_digests.DIGEST`); and the columns of
+/// `Appends` without `intact_from`.
+#[pyfunction]
+fn scan_log<'py>(
+    py: Python<'py>,
+    data: PyReadonlyArray1<'py, u8>,
+    following: Option<i64>,
+    max_batch_bytes: usize,
+    by_brokers: bool,
+) -> PyResult<Scanned<'py>> {
+    let data = data.as_slice()?;
+    let (scan, digests) = py.detach(|| {
+        let mut scan = Scan::take(data, following, max_batch_bytes, by_brokers);
+        let digests = std::mem::take(&mut scan.digests).into_rows();
+        (scan, digests)
+    });
+    let columns = scan.columns;
+    let problem = vec![-1; columns.base_offset.len()];
+    let columns = [
+        array(py, columns.base_offset),
+        array(py, columns.last_offset),
+        array(py, columns.timestamp),
+        array(py, columns.producer_id),
+        array(py, columns.producer_epoch),
+        array(py, columns.control),
+        array(py, columns.coordinator_epoch),
+        array(py, columns.base_sequence),
+        array(py, columns.transactional),
+        array(py, columns.compacted),
+        array::<i32>(py, problem),
+        array(py, columns.append_time),
+    ];
+    Ok((
+        scan.size,
+        scan.batches,
+        scan.transactional,
+        scan.leader_epoch,
+        scan.times.map(|times| (times.leader_epoch, times.of_leader, times.newest)),
+        (PyArray1::from_vec(py, scan.bases), PyArray1::from_vec(py, scan.ends), PyArray1::from_vec(py, scan.counts)),
+        PyArray1::from_vec(py, digests),
+        PyTuple::new(py, columns)?,
+    ))
+}
+
+fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> {
+    PyArray1::from_vec(py, values).into_any()
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(range_digests, module)?)?;
+    module.add_function(wrap_pyfunction!(scan_log, module)?)?;
     module.add("LOG_RULES", rules::RULES.map(|(name, _)| name).to_vec())?;
     module.add_function(wrap_pyfunction!(transactions_of, module)?)?;
     module.add_class::<LogReplay>()
