@@ -130,16 +130,33 @@ def remote_files(uri: str, tier_keys: tuple[str, ...] = ()) -> Iterator[RemoteFi
         partition = partition_of(directory, names)
         known = {one.name: one for one in traits}
         for name in segment_names(names):
-            file = remote_file(uri, posixpath.join(directory, name), partition, tier_keys)
-            _, size, written = known.get(name, FileTraits(name))
-            yield msgspec.structs.replace(file, listed=size, written=written if written < settled else 0)
+            path, (_, size, written) = posixpath.join(directory, name), known.get(name, FileTraits(name))
+            yield remote_file(uri, path, partition, tier_keys, size, written if written < settled else 0)
 
 
-def remote_file(uri: str, path: str, partition: PartitionName | None, tier_keys: tuple[str, ...] = ()) -> RemoteFile:
-    """A file of a store. `uri`: any URI of the store. `path`: of the file, in the store. `partition`: that the file's
-    directory belongs to; None: a broker as a whole. `tier_keys`: paths of private keys for encrypted tiers."""
-    prefix = without_secrets(uri).removesuffix(_opened(uri)[1])
-    return RemoteFile(**msgspec.structs.asdict(log_file(prefix + path, partition, tier_keys)), store=uri, prefix=prefix)
+def remote_file(
+    uri: str,
+    path: str,
+    partition: PartitionName | None,
+    tier_keys: tuple[str, ...] = (),
+    listed: int | None = None,
+    written: int = 0,
+) -> RemoteFile:
+    """A file of a store.
+
+    Args:
+        uri: any URI of the store. path: of the file, in the store.
+        partition: that the file's directory belongs to; None: a broker as a whole.
+        tier_keys: paths of private keys for encrypted tiers. listed, written: see `RemoteFile`.
+    """
+    prefix = _prefix(uri)
+    traits = msgspec.structs.asdict(log_file(prefix + path, partition, tier_keys))
+    return RemoteFile(**traits, store=uri, prefix=prefix, listed=listed, written=written)
+
+
+@cache  # the files of a fleet share one text
+def _prefix(uri: str) -> str:
+    return without_secrets(uri).removesuffix(_opened(uri)[1])
 
 
 def found_at(uri: str) -> tuple[bool, str]:

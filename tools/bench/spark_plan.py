@@ -64,18 +64,25 @@ def plan(replicas: int, size: int) -> Plan:
         opened.append(path)
         return io.BytesIO(content(path))
 
+    # Functions, since a mock would keep every call.
+    def infos(uri: str, path: str) -> dict[str, list[remote.FileTraits]]:
+        return found
+
+    def located(uri: str) -> tuple[None, str]:
+        return None, ROOT
+
     before = peak()
     with (
-        mock.patch.object(remote, "_infos", return_value=found),
-        mock.patch.object(remote, "_opened", return_value=(None, ROOT)),
+        mock.patch.object(remote, "_infos", infos),
+        mock.patch.object(remote, "_opened", located),
         mock.patch.object(remote.RemoteFile, "raw", raw),
     ):
         from pyspark.sql.pandas.types import from_arrow_schema
 
         reader = SegmentReader(from_arrow_schema(RECORDS), SourceOptions({"path": URI}))
-        begun = time.process_time()
+        start = time.process_time()
         tasks = reader.partitions()
-        seconds = time.process_time() - begun
+        seconds = time.process_time() - start
     memory = peak() - before
     return Plan(
         keys=sum(map(len, found.values())),
