@@ -9,7 +9,7 @@ from kafkawire.errors import KafkaWireError, RecordError
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.splits import batches_from, each_batch
 from kafkawire.offsets.dead_letters import Letter, letters_of
-from kafkawire.offsets.group_records import GroupLog
+from kafkawire.offsets.group_records import GroupLog, group_logs
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.replica import Replica, replicas
 from kafkawire.offsets.share_copies import STATE_TOPIC, ShareSource, copied_shares, histories, state_records
@@ -103,15 +103,7 @@ def copied_share_lags(
 def share_group_names(replicas_: LeadingReplicas) -> tuple[list[str], list[str]]:
     """The share groups that have a state, sorted; and why there may be more, a sentence each."""
     names, gaps = set[str](), list[str]()
-    for number in replicas_.numbers(STATE_TOPIC):
-        leading = replicas_.of(STATE_TOPIC, number)
-        if leading is None:
-            continue
-        try:
-            log = GroupLog(leading.partition)
-        except OSError as error:
-            gaps.append(f"{leading.partition.path}: {error.strerror or error}")
-            continue
+    for _, log in group_logs(replicas_, STATE_TOPIC, replicas_.numbers(STATE_TOPIC), gaps):
         names.update(groups_in(log))
         gaps += log.problems
     return sorted(names), gaps

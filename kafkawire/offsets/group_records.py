@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from kafkawire.errors import RecordError
 from kafkawire.logdir import Outcomes, Partition, outcomes_of
 from kafkawire.logdir.splits import batches_from
+from kafkawire.offsets.leading_replica import Leading, LeadingReplicas
 from kafkawire.records import Batch
 from kafkawire.records.internal_topics import decode_key, decode_value
 from kafkawire.wire.message import Message
@@ -78,6 +79,28 @@ class GroupLog:
                 batch = item.batch(index)
                 if not batch.is_control:
                     yield batch, state
+
+
+def group_logs(
+    replicas: LeadingReplicas, topic: str, numbers: Iterable[int], gaps: list[str], missing: str = ""
+) -> Iterator[tuple[Leading, GroupLog]]:
+    """The copies of some partitions of a topic.
+
+    Args:
+        gaps: gets what cannot be read, a sentence each.
+        missing: the end of the sentence on a partition that is not here; empty: there is none.
+    """
+    for number in numbers:
+        leading = replicas.of(topic, number)
+        if leading is None:
+            gaps += [f"{topic}-{number}{missing}"] if missing else []
+            continue
+        try:
+            log = GroupLog(leading.partition)
+        except OSError as error:
+            gaps.append(f"{leading.partition.path}: {error.strerror or error}")
+            continue
+        yield leading, log
 
 
 def decoded_records(

@@ -9,7 +9,7 @@ from uuid import UUID
 from kafkawire import messages
 from kafkawire.errors import DecodeError
 from kafkawire.logdir.transaction_states import COMMITTED, NONE, OPEN, UNKNOWN
-from kafkawire.offsets.group_records import GroupLog, GroupRecord, group_of, mentions
+from kafkawire.offsets.group_records import GroupLog, GroupRecord, group_logs, group_of, mentions
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.records.control import read_prefixed
 from kafkawire.transactions.blocking.blockers import GroupView, Place
@@ -62,16 +62,10 @@ def group_views(replicas: LeadingReplicas) -> tuple[list[GroupView], list[str]]:
     misplaced: dict[str, None] = {}
     if count is None:
         gaps.append(f"how many partitions {CONSUMER_OFFSETS} has is not known (no __cluster_metadata)")
-    for number in replicas.numbers(CONSUMER_OFFSETS) if count is None else range(count):
-        leading = replicas.of(CONSUMER_OFFSETS, number)
-        if leading is None:
-            gaps.append(f"{CONSUMER_OFFSETS}-{number}, which keeps offsets of groups, is not here")
-            continue
-        try:
-            log = GroupLog(leading.partition)
-        except OSError as error:
-            gaps.append(f"{leading.partition.path}: {error.strerror or error}")
-            continue
+    numbers = replicas.numbers(CONSUMER_OFFSETS) if count is None else range(count)
+    missing = ", which keeps offsets of groups, is not here"
+    for leading, log in group_logs(replicas, CONSUMER_OFFSETS, numbers, gaps, missing):
+        number = log.partition.partition
         for record in log.records():
             name = group_of(record.key)
             if name is None:

@@ -87,6 +87,11 @@ class LagCounter:
         self.start, self.high = start, max(high, start)
         self.stable = min(max(stable, start), self.high)
         self.stable_at_most = min(max(self.stable, stable if stable_at_most is None else stable_at_most), self.high)
+        self._ranges = (
+            ("stable", self.start, self.stable),
+            ("doubtful", self.stable, self.stable_at_most),
+            ("behind", self.stable_at_most, self.high),
+        )
         self.read_to = start
         self.uncertain: dict[str, None] = {}
         self._committed, self._uncommitted, self._held = Amount(), Amount(), Amount()
@@ -104,15 +109,7 @@ class LagCounter:
         if low >= high:
             return found
         whole = base >= self.start and after <= self.high
-        inside = [
-            (name, one, two)
-            for name, one, two in (
-                ("stable", self.start, self.stable),
-                ("doubtful", self.stable, self.stable_at_most),
-                ("behind", self.stable_at_most, self.high),
-            )
-            if low < two and high > one
-        ]
+        inside = [(name, one, two) for name, one, two in self._ranges if low < two and high > one]
         counted = batch.record_count >= 0 and batch.magic >= 0
         if whole and len(inside) == 1 and counted:
             amount = Amount(batch.record_count, batch.record_count, batch.size, batch.size)
@@ -152,11 +149,7 @@ class LagCounter:
         data: Bools = ~found.is_control & (after > self.start) & (base < self.high)
         plain = data & (base >= self.start)
         simple = np.zeros(len(found), bool)
-        for name, low, high in (
-            ("stable", self.start, self.stable),
-            ("doubtful", self.stable, self.stable_at_most),
-            ("behind", self.stable_at_most, self.high),
-        ):
+        for name, low, high in self._ranges:
             within = plain & (base >= low) & (after <= high)
             simple |= within
             for state in np.unique(states[within]).tolist():

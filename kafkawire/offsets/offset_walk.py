@@ -10,8 +10,9 @@ import numpy as np
 from kafkawire.logdir.transaction_states import Outcomes
 from kafkawire.offsets.status_runs import runs_of, runs_of_old
 from kafkawire.offsets.statuses import COMPACTED, NO_REASON, UNREADABLE, Runs, Why
-from kafkawire.records import Batch, Damage
+from kafkawire.records import Batch
 from kafkawire.records.columns import Batches
+from kafkawire.rows import DamageRow
 
 
 class _Held(NamedTuple):
@@ -49,10 +50,10 @@ class OffsetWalk:
         yield from self._release(base)
         self._segment = path
 
-    def damage(self, damage: Damage) -> None:
+    def damage(self, damage: DamageRow) -> None:
         """Bytes that cannot be read; batches may have been there."""
         if not damage.harmless and damage.reason != "offset_backwards":
-            self._note(Why(damage.reason, damage.detail, self._segment, damage.position))
+            self._note(Why(damage.reason, damage.detail, self._segment, damage.position or 0))
 
     def add(self, item: Batches | Batch) -> Iterator[Runs]:
         """The next batches."""

@@ -8,12 +8,13 @@ from functools import cached_property
 
 from kafkawire.logdir import LogDirectory, LogFile, Outcomes, Partition, outcomes_of
 from kafkawire.logdir.file_names import TIERED
+from kafkawire.logdir.file_rows import damage_as_rows
 from kafkawire.logdir.splits import batches_of
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.offsets.lineage import Copy, divergence, dropped, lineage, lineage_damage, tier_copies
 from kafkawire.offsets.offset_walk import OffsetWalk
 from kafkawire.offsets.statuses import ABOVE, DELETED, NO_DETAIL, TRUNCATED, UNREADABLE, Runs, Why
-from kafkawire.records import Batch, Damage
+from kafkawire.records import Batch
 from kafkawire.records.columns import HEADERS_WINDOW, Batches
 from kafkawire.rows import DamageRow, ReplicaBounds
 
@@ -157,21 +158,16 @@ class Replica:
             yield Runs.one(walk.reached, shown, code, walk.damaged or why)
 
     def _segment(self, walk: OffsetWalk, file: LogFile, look: Look | None) -> Iterator[Runs]:
-        try:
-            for item in batches_of(file, window=HEADERS_WINDOW):
-                if isinstance(item, Damage):
-                    self.damage.append(DamageRow.of(item, **file.place))
-                    walk.damage(item)
-                else:
-                    if not isinstance(item, Batches):
-                        self.old_batches += 1
-                    elif look is not None:
-                        look(item)
-                    yield from walk.add(item.measured() if isinstance(item, Batch) else item)
-        except OSError as error:
-            text = error.strerror or str(error)
-            self.damage.append(DamageRow(**file.place, reason="unreadable", detail=text))
-            walk.damage(Damage(0, "unreadable", text))
+        for item in damage_as_rows(file, batches_of(file, window=HEADERS_WINDOW)):
+            if isinstance(item, DamageRow):
+                self.damage.append(item)
+                walk.damage(item)
+                continue
+            if not isinstance(item, Batches):
+                self.old_batches += 1
+            elif look is not None:
+                look(item)
+            yield from walk.add(item.measured() if isinstance(item, Batch) else item)
 
     def _shown(self, end: int) -> tuple[int, Why]:
         """The highest end of the log that anything shows, at least `end`, and what shows it."""

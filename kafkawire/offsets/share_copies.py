@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
-from kafkawire.offsets.group_records import GroupLog, mentions
+from kafkawire.offsets.group_records import GroupLog, group_logs, mentions
 from kafkawire.offsets.group_view import topic_names
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.share_groups.fold import ShareFold, SharePartition, ShareRecord, Step
@@ -117,15 +117,8 @@ def copied_shares(
     else:
         missing = sorted(set(range(count)) - set(numbers))
         gaps += [f"{STATE_TOPIC}-{number}, which may keep states of the group, is not here" for number in missing]
-    for number in chosen:
-        leading = replicas.of(STATE_TOPIC, number)
-        if leading is None:
-            continue
-        try:
-            log = GroupLog(leading.partition)
-        except OSError as error:
-            gaps.append(f"{leading.partition.path}: {error.strerror or error}")
-            continue
+    for leading, log in group_logs(replicas, STATE_TOPIC, chosen, gaps):
+        number = log.partition.partition
         records = partial(state_records, log, group)
         from_start = begins_at_zero(log)
         kept = histories(records(), group, from_start=from_start)

@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -56,6 +56,10 @@ class FateRun(NamedTuple):
     fate: Fate
     held: str
 
+    def and_next(self, other: FateRun) -> FateRun | None:
+        """Both as one, where the second follows the first and is alike."""
+        return self._replace(last=other.last) if (self.fate, self.held) == (other.fate, other.held) else None
+
 
 def held(runs: Iterable[Runs], end: int) -> Iterator[Held]:
     """What a partition holds at its offsets up to `end`, as runs that follow one another."""
@@ -87,7 +91,17 @@ def fate_runs(
         skipped: ranges that resets left out, in order.
         causes: of copies in a dead-letter topic.
     """
-    walk, left_out, pending = _Runs(runs), list(skipped), None
+    yield from joined(_fates(held, _Runs(runs), known, list(skipped), causes), FateRun.and_next)
+
+
+def _fates(
+    held: Iterable[Held],
+    walk: _Runs,
+    known: Known,
+    left_out: Sequence[tuple[int, int]],
+    causes: DeadLetterCauses | None,
+) -> Iterator[FateRun]:
+    """See `fate_runs`."""
     begun = _NEVER if known.begun_at is None else known.begun_at
     start = _NEVER if known.start is None else known.start
     for one in held:
@@ -105,16 +119,8 @@ def fate_runs(
                 cause, known_until = causes.at(at)
                 ends.append(known_until)
             end = min(ends)
-            made = FateRun(at, end - 1, fate(run, one.what, known, place, cause), one.what)
-            if pending is not None and (pending.fate, pending.held) == (made.fate, made.held):
-                pending = pending._replace(last=made.last)
-            else:
-                if pending is not None:
-                    yield pending
-                pending = made
+            yield FateRun(at, end - 1, fate(run, one.what, known, place, cause), one.what)
             at = end
-    if pending is not None:
-        yield pending
 
 
 class _Runs:

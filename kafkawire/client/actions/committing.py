@@ -30,11 +30,11 @@ from kafkawire.client.rpc.transactional_ids import descriptions_in
 from kafkawire.client.transport.broker_link import Link
 from kafkawire.messages import DescribeTransactionsRequest, DescribeTransactionsResponse, EndTxnRequest, EndTxnResponse
 from kafkawire.transactions.coordinator.coordinator_log import UnreadableRecord, coordinator_records, registration
-from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id, raises_epoch
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place
 from kafkawire.transactions.verdict.abort_premises import difference
 from kafkawire.transactions.verdict.abort_rules import CHANGED, DECIDED, Refused
-from kafkawire.transactions.verdict.commit_rules import ONE_AN_EPOCH, EpochHistory, RecordedTransaction, permit_commit
+from kafkawire.transactions.verdict.commit_rules import EpochHistory, RecordedTransaction, permit_commit
 from kafkawire.wire.message import Message
 
 COMMITTED, ALREADY_COMMITTED, NOT_SENT, NOT_COMMITTED = "committed", "already_committed", "not_sent", "not_committed"
@@ -111,7 +111,7 @@ async def committable(cluster: Cluster, recorded: RecordedTransaction, search: S
         found=found,
         recorded=recorded,
         committed=False,
-        at_most=None if history.client_version >= ONE_AN_EPOCH else _KEEPS_EPOCH,
+        at_most=None if raises_epoch(history.client_version) else _KEEPS_EPOCH,
         empty=tuple(sorted(set(found.partitions) - after.keys())),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -18,9 +19,14 @@ MAX_REASONS = 20
 
 def summed(answers: Iterable[Placed]) -> tuple[rows.CheckAnswer, ...]:
     """One row for each check that has an answer, in their order."""
-    by_check: dict[str, list[Answer]] = defaultdict(list)
-    for placed in answers:
-        by_check[placed.answer.check].append(placed.answer)
+    return merged([placed.answer] for placed in answers)
+
+
+def merged(parts: Iterable[Iterable[Answer | rows.CheckAnswer]]) -> tuple[rows.CheckAnswer, ...]:
+    """The answers of several parts of what was read, such as clusters, as one row for each check."""
+    by_check: dict[str, list[Answer | rows.CheckAnswer]] = defaultdict(list)
+    for answer in chain.from_iterable(parts):
+        by_check[answer.check].append(answer)
     return tuple(_summed(by_check[check]) for check in _ORDER if check in by_check)
 
 
@@ -95,12 +101,3 @@ def _row(placed: Placed, breach: Breach) -> rows.Violation:
         producer_id=None if breach.producer_id < 0 else breach.producer_id,
         transactional_id=breach.transactional_id,
     )
-
-
-def merged(audits: Iterable[tuple[rows.CheckAnswer, ...]]) -> tuple[rows.CheckAnswer, ...]:
-    """The answers of several clusters as one."""
-    by_check: dict[str, list[rows.CheckAnswer]] = defaultdict(list)
-    for answers in audits:
-        for answer in answers:
-            by_check[answer.check].append(answer)
-    return tuple(_summed(by_check[check]) for check in _ORDER if check in by_check)

@@ -29,6 +29,8 @@ IDLE = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
 PREPARED = frozenset({"PrepareCommit", "PrepareAbort"})
 #: All its partitions have the marker.
 COMPLETE = frozenset({"CompleteCommit", "CompleteAbort"})
+#: State -> what it says of the transaction, which was decided with the first of the two.
+OUTCOMES = {"PrepareCommit": "COMMIT", "CompleteCommit": "COMMIT", "PrepareAbort": "ABORT", "CompleteAbort": "ABORT"}
 #: A coordinator passes through them; in its log there is a tombstone, or PrepareAbort with a raised epoch, instead.
 NEVER_WRITTEN = frozenset({"Dead", "PrepareEpochFence"})
 

@@ -8,18 +8,12 @@ from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.coordinator.coordinator_rules import (
     COMPLETE,
     MAX_EPOCH,
+    OUTCOMES,
     partitions_of,
     raises_epoch,
     state_name,
 )
 from kafkawire.transactions.facts import Place, Registration
-
-_OUTCOMES = {
-    "PrepareCommit": "COMMIT",
-    "CompleteCommit": "COMMIT",
-    "PrepareAbort": "ABORT",
-    "CompleteAbort": "ABORT",
-}
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -97,7 +91,7 @@ def decision_of(before: TransactionLogValue | None, record: Registration) -> Dec
     if value is None:
         return None
     state = state_name(value.transaction_status)
-    outcome = _OUTCOMES.get(state)
+    outcome = OUTCOMES.get(state)
     if outcome is None:
         return None
     producer_id, epoch = value.producer_id, value.producer_epoch

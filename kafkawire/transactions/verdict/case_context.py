@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
@@ -63,27 +65,18 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
             first_start: offset where the earliest of the replica's open transactions begins.
             owner: the transactional id of its producer id; None where no record names it.
         """
+        of_cluster: dict[str, Any] = {name: getattr(self, name) for name in _OF_CLUSTER}
+        of_cluster["skew_ms"] = self._skew_ms(open_, partition, owner)
         return CopiedCase(
             open=open_,
             partition=partition,
             first_start=first_start,
             owner=owner,
-            log=self.log,
             covered_until=self.covered.get(open_.place.copy),
             moment=self.moments.get(open_.place.copy) if partition.as_left else None,
-            leaders=self.leaders,
             has_metadata=open_.place.copy in self.with_metadata,
-            given=self.given,
-            clocks=self.clocks,
-            id_expiration_ms=self.id_expiration_ms,
-            skew_ms=self._skew_ms(open_, partition, owner),
-            as_of=self.as_of,
-            max_timeout_ms=self.max_timeout_ms,
-            cluster_id=self.cluster_id,
-            blocked_after_ms=self.blocked_after_ms,
-            options=self.options,
-            traits=self.traits,
             diverged=self._diverged(open_, partition),
+            **of_cluster,
         )
 
     def _skew_ms(self, open_: Open, partition: PartitionFacts, owner: Owner | None) -> int:
@@ -118,3 +111,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
             return self.as_of
         until = self.log.until.get(place.partition, self.log.newest.get(place.partition))
         return earlier_of(self.clocks.limit((TRANSACTION_STATE, place.partition), since), until)
+
+
+#: What all cases of a cluster have in common.
+_OF_CLUSTER = frozenset(CaseContext.__struct_fields__) & frozenset(CopiedCase.__struct_fields__)

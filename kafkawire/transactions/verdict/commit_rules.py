@@ -11,13 +11,10 @@ from __future__ import annotations
 import msgspec
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.coordinator.coordinator_rules import state_name
+from kafkawire.transactions.coordinator.coordinator_rules import EPOCH_BUMP, OUTCOMES, raises_epoch, state_name
 from kafkawire.transactions.verdict.abort_rules import Refused
 
 COMMIT, ABORT = "COMMIT", "ABORT"
-#: The transaction version from which on an epoch has one transaction.
-ONE_AN_EPOCH = 2
-_OUTCOMES = {"PrepareCommit": COMMIT, "CompleteCommit": COMMIT, "PrepareAbort": ABORT, "CompleteAbort": ABORT}
 _WHOSE = "the id, producer id and epoch that its owner recorded"
 
 
@@ -57,7 +54,7 @@ class EpochHistory:
             return
         state, holder = state_name(value.transaction_status), (value.producer_id, value.producer_epoch)
         self.client_version = value.client_transaction_version
-        outcome = _OUTCOMES.get(state)
+        outcome = OUTCOMES.get(state)
         if state == "Ongoing":
             self._ongoing, self._decided = holder, False
         elif outcome is not None:
@@ -66,7 +63,7 @@ class EpochHistory:
             self._ongoing = None if state == "Empty" else self._ongoing
             self._decided = False
         # A new instance of the producer, or in version 2 the end of the transaction before: a new epoch.
-        began = state == "Empty" or (outcome is not None and value.client_transaction_version >= ONE_AN_EPOCH)
+        began = state == "Empty" or (outcome is not None and raises_epoch(value.client_transaction_version))
         self.begun = self.begun or (began and holder == self._own)
         self.open = state == "Ongoing" and holder == self._own
 
@@ -77,7 +74,7 @@ class EpochHistory:
         self._decided = True
         ended = self._ongoing
         if ended is None:
-            bumped = version >= ONE_AN_EPOCH
+            bumped = raises_epoch(version)
             ended = (holder[0], holder[1] - 1) if bumped else holder
         self._ongoing = None
         if ended == self._own:
@@ -86,7 +83,7 @@ class EpochHistory:
     @property
     def single(self) -> bool:
         """Whether the open or last transaction of the epoch is the only one that it can have had."""
-        return self.client_version >= ONE_AN_EPOCH or (self.begun and len(self.outcomes) + self.open <= 1)
+        return raises_epoch(self.client_version) or (self.begun and len(self.outcomes) + self.open <= 1)
 
 
 def permit_commit(recorded: RecordedTransaction, state: str, holder: tuple[int, int], history: EpochHistory) -> bool:
@@ -108,7 +105,7 @@ def permit_commit(recorded: RecordedTransaction, state: str, holder: tuple[int, 
         raise Refused(
             "not_identified",
             f"{recorded}: the coordinator's log does not show any more how this epoch began, and before transaction "
-            f"version {ONE_AN_EPOCH} an epoch may have several transactions: that the open one is the one that was "
+            f"version {EPOCH_BUMP} an epoch may have several transactions: that the open one is the one that was "
             "recorded cannot be proven",
         )
     if len(history.outcomes) == 1 and history.single:
@@ -127,6 +124,6 @@ def permit_commit(recorded: RecordedTransaction, state: str, holder: tuple[int, 
 def _reused(recorded: RecordedTransaction, history: EpochHistory) -> str:
     ended = ", ".join(history.outcomes)
     return (
-        f"{recorded}: this epoch has had other transactions ({ended}): before transaction version {ONE_AN_EPOCH} "
+        f"{recorded}: this epoch has had other transactions ({ended}): before transaction version {EPOCH_BUMP} "
         "EndTxn does not tell them apart, and the open one may hold records that were never part of what was recorded"
     )

@@ -31,11 +31,11 @@ def reach(
     source = _some(named_by or given) or None
     if gaps:
         what = f"not everything was read: {_some(gaps)}"
-        return rows.Premise(name=REACH, holds=False, what=what, source=source, needs="a copy of what is missing")
+        return unmet(REACH, what, "a copy of what is missing", source)
     names = "that the checkpoints and metadata logs name" if named_by else "that were given"
     aside = f"; no broker uses {_some(passed_over)}" if passed_over else ""
     what = f"all partitions {names} were read to their high watermarks ({read:,} replicas){aside}"
-    return rows.Premise(name=REACH, holds=True, what=what, source=source)
+    return met(REACH, what, source)
 
 
 def soundness(damage: Sequence[rows.DamageRow], more: int = 0, read: Sequence[str] = ()) -> rows.Premise:
@@ -46,14 +46,9 @@ def soundness(damage: Sequence[rows.DamageRow], more: int = 0, read: Sequence[st
     )
     places = [f"{file}: at byte {position}: {what}" for file, position, what in found]
     if places:
-        return rows.Premise(
-            name=SOUNDNESS,
-            holds=False,
-            what=f"damaged: {_some(places, more)}",
-            source=_some(list(dict.fromkeys(file for file, _, _ in found))),
-            needs="an undamaged copy, or another replica",
-        )
-    return rows.Premise(name=SOUNDNESS, holds=True, what="nothing that was read is damaged", source=_some(read) or None)
+        files = _some(list(dict.fromkeys(file for file, _, _ in found)))
+        return unmet(SOUNDNESS, f"damaged: {_some(places, more)}", "an undamaged copy, or another replica", files)
+    return met(SOUNDNESS, "nothing that was read is damaged", _some(read) or None)
 
 
 # Of a live cluster ----------------------------------------------------------------------------------------------------
