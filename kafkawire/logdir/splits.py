@@ -1,12 +1,12 @@
-"""Positions at which a segment can be split into parts that together have all its batches; and the end up to which a
-segment can be read while it is written."""
+"""Positions at which a segment can be split into parts that together have all its batches; the batches of a part, of
+segments from an offset on, and the end of a log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,12 @@ from kafkawire.logdir.selection import Selection
 from kafkawire.records import Batch, Damage, columns, read
 from kafkawire.records.columns import Batches
 from kafkawire.records.damage import described
+from kafkawire.records.header import HIGHEST_OFFSET
 
 L = TypeVar("L", bound=LocatedFile)
+
+#: What is selected of a log whose end is looked for.
+_END = Selection(offsets=(HIGHEST_OFFSET, None))
 
 #: How much of a log is looked at in one go between an index's entry and the place that is wanted.
 _WINDOW = 1 << 18
@@ -155,60 +159,17 @@ def _between(
         yield item.where((chosen >= first) & (chosen < until))
 
 
-class Written(NamedTuple):
-    """The end of a segment's readable part. `offset`: the first one after it; None where no batch is before `position`
-    or at it."""
-
-    position: int
-    offset: int | None
-
-
-def written(file: LocatedFile, start: int = 0, *, before: int | None = None, until: int | None = None) -> Written:
-    """The position up to which a growing segment can be read: the end of its last whole batch, found by headers from
-    the batch at `start` on. The bytes after it may be a batch that is not completely written.
-
-    Args:
-        before: an offset, such as the high watermark: no further than to the batch that reaches it.
-        until: a position: no further than to the batch that goes beyond it.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    start, offset = max(start, _indexed(file, before, until)), None
-    with file.source() as source:
-        stop = None if until is None else until + 1
-        for item in columns.batches(source, start=start, end=stop, check_crc=False):
-            if isinstance(item, Damage):
-                continue
-            base, last, at = (np.atleast_1d(value) for value in (item.base_offset, item.last_offset, item.position))
-            end = at + np.atleast_1d(item.size)
-            beyond = np.zeros(len(at), bool)
-            if before is not None:
-                beyond |= last >= before
-            if until is not None:
-                beyond |= end > until
-            if beyond.any():
-                first = int(beyond.argmax())
-                return Written(int(at[first]), int(base[first]))
-            start, offset = int(end[-1]), int(last[-1]) + 1
-    return Written(start, offset)
-
-
-def _indexed(file: LocatedFile, before: int | None, until: int | None) -> int:
-    """Position of a batch before these bounds, as near to them as the segment's index has one; 0 where it has none."""
-    entries = None if file.offset is None else entries_of(file.beside("index"))
-    if entries is None or file.offset is None:
+def end_offset(segments: Sequence[LocatedFile]) -> int:
+    """The offset after the last whole batch of a log: its last segment is read from the last entry of its index on.
+    Without a batch, the first offset of that segment. Raises OSError: it cannot be read."""
+    if not segments:
         return 0
-    count = len(entries)
-    if before is not None:
-        count = min(count, int(entries["relative_offset"].searchsorted(before - file.offset)))
-    if until is not None:
-        count = min(count, int(entries["log_position"].searchsorted(until, "right")))
-    if not count:
-        return 0
-    entry = entries[count - 1]
-    position = int(entry["log_position"])
-    return position if leads(file, position, file.offset + int(entry["relative_offset"])) else 0
+    last = segments[-1]
+    end = last.offset or 0
+    for item in batches_of(last, start_position(last, _END), check_crc=False):
+        if not isinstance(item, Damage):
+            end = int(np.atleast_1d(item.last_offset)[-1]) + 1
+    return end
 
 
 def _points(file: LocatedFile, size: int) -> Iterator[int]:

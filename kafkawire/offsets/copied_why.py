@@ -43,9 +43,8 @@ def copied_why(
     *,
     paths: tuple[str, ...] = (),
     progress: Callable[[int], None] | None = None,
-    jobs: int = 1,
 ) -> rows.Why:
-    """What blocks a subject. `settings`, `paths`, `progress`, `jobs`: see `transactions.audit`. Raises
+    """What blocks a subject. `settings`, `paths`, `progress`: see `transactions.audit`. Raises
     UnknownSubjectError: no copy names the subject, or the copies are of several clusters."""
     one_cluster(directory)
     replicas = LeadingReplicas(directory)
@@ -57,7 +56,7 @@ def copied_why(
         view = share_view(subject.group, shares)
     if subject.group is not None and view is None:
         raise UnknownSubjectError(f"no copy of {CONSUMER_OFFSETS} names group {subject.group}")
-    found = audit(directory, settings, paths=paths, progress=progress, jobs=jobs)
+    found = audit(directory, settings, paths=paths, progress=progress)
     if view is not None:
         found = _with_damage(found, replicas, view.partitions)
     elif subject.topic is not None:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kafkawire.logdir import LogDirectory, Partition
-from kafkawire.logdir.splits import written
+from kafkawire.logdir.splits import end_offset
 from kafkawire.transactions.cluster.cluster_metadata import newest_of, read_metadata
 from kafkawire.transactions.facts import ClusterMetadata
 from kafkawire.transactions.parts.replica_files import replicas
@@ -62,5 +62,4 @@ class LeadingReplicas:
 
 
 def _reach(partition: Partition) -> tuple[int, int]:
-    last = partition.segments[-1]
-    return partition.high_watermark or 0, written(last).offset or last.offset or 0
+    return partition.high_watermark or 0, end_offset(partition.segments)

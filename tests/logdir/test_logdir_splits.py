@@ -82,7 +82,7 @@ def test_splits_segments_of_old_formats(tmp_path: Path) -> None:
 
 def test_incomplete_batch_is_no_damage_of_the_part_before(tmp_path: Path) -> None:
     file = segment(tmp_path, DATA + DATA[: SIZE - 1])
-    whole = flat(splits.batches_of(file, 0, splits.written(file).position))
+    whole = flat(splits.batches_of(file, 0, len(DATA)))
     assert [type(item) for item in whole] == [tuple] * 40
     *before, damage = flat(splits.batches_of(file))
     assert before == whole
@@ -99,29 +99,22 @@ def test_does_not_split_after_damage(tmp_path: Path) -> None:
     ]
 
 
-def test_written_ends_with_the_last_whole_batch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("entry", [None, (60, 20 * SIZE), (60, 20 * SIZE + 1), (60, 1 << 20)])
+def test_a_log_ends_with_its_last_whole_batch(tmp_path: Path, entry: tuple[int, int] | None) -> None:
     old = build([Record(b"k", b"v")], magic=1)
+    assert splits.end_offset([]) == 0
     for data, end in (
         (b"", 0),
-        (DATA, len(DATA)),
-        (DATA + DATA[: SIZE - 1], len(DATA)),
-        (DATA + bytes(4000), len(DATA)),
-        (old, len(old)),
-        (old + DATA[:20], len(old)),
+        (DATA, 120),
+        (DATA + DATA[: SIZE - 1], 120),
+        (DATA + bytes(4000), 120),
+        (old, 1),
+        (old + DATA[:20], 1),
     ):
         file = segment(tmp_path, data)
-        assert splits.written(file).position == end
-        assert splits.written(file, end) == (end, None)
-
-
-def test_written_ends_at_the_given_offset(tmp_path: Path) -> None:
-    """Up to the high watermark, say; in old formats too."""
-    old = [build([Record(b"k", b"v")], base_offset=number, magic=1) for number in range(3)]
-    for data, size, count in ((DATA, SIZE, 3), (b"".join(old), len(old[0]), 1)):
-        file = segment(tmp_path, data)
-        assert splits.written(file, before=2 * count).position == 2 * size
-        assert splits.written(file, before=0).position == 0
-        assert splits.written(file, before=1 << 40).position == len(data)
+        if entry is not None:
+            Path(file.path).with_suffix(".index").write_bytes(struct.pack(">ii", *entry))
+        assert splits.end_offset([file]) == end
 
 
 def test_batches_from_an_offset_on_are_of_each_segment_and_what_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire import logdir
 from kafkawire.logdir import Partition
+from kafkawire.logdir.splits import end_offset
 from kafkawire.records import Record, build
-from kafkawire.spark.sources.offset_options import Bounds, RequestedRange, bounds, log_end_offset, subscription
+from kafkawire.spark.sources.offset_options import Bounds, RequestedRange, bounds, subscription
 from kafkawire.spark.sources.source_base import SourceOptions
 
 
@@ -125,6 +126,6 @@ def test_a_beginning_without_a_record_as_new_is_an_error(replica: Partition) -> 
 
 
 def test_the_end_of_a_log(replica: Partition, tmp_path: Path) -> None:
-    assert log_end_offset(replica) == 30
+    assert end_offset(replica.segments) == 30
     (tmp_path / "t-0" / f"{30:020}.log").touch()
-    assert log_end_offset(logdir.open(tmp_path).partitions[0]) == 30
+    assert end_offset(logdir.open(tmp_path).partitions[0].segments) == 30

@@ -25,7 +25,7 @@ import msgspec
 from kafkawire._java_numbers import INT32, INT64, whole_number
 from kafkawire.logdir import Partition
 from kafkawire.logdir.seek import offset_of_time
-from kafkawire.logdir.splits import written
+from kafkawire.logdir.splits import end_offset
 from kafkawire.records import Damage
 from kafkawire.spark.sources.source_base import SourceOptions, shown
 
@@ -158,7 +158,7 @@ class Bounds(NamedTuple):
             return ALL_OFFSETS
         low = EARLIEST if self.start is None else self.start.of(partition)
         high = LATEST if self.end is None else self.end.of(partition)
-        log_start, log_end = partition.local_start_offset or 0, log_end_offset(partition)
+        log_start, log_end = partition.local_start_offset or 0, end_offset(partition.segments)
         missing = []
         if 0 <= low < log_start:
             missing.append(f"it begins at {log_start}, after the starting offset {low}")
@@ -168,19 +168,6 @@ class Bounds(NamedTuple):
         first = {EARLIEST: None, LATEST: log_end}.get(low, low)
         damage = Damage(0, "out_of_range", "; ".join(missing)) if missing else None
         return RequestedRange(first, None if high == LATEST else high, damage)
-
-
-def log_end_offset(partition: Partition) -> int:
-    """The offset after the last whole batch of a replica; 0 for an empty one.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    if not partition.segments:
-        return 0
-    last = partition.segments[-1]
-    offset = written(last).offset
-    return (last.offset or 0) if offset is None else offset
 
 
 # From options --------------------------------------------------------------------------------------------------------

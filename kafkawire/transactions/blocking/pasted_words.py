@@ -190,9 +190,8 @@ class Pasted(Row, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()
 
 
-def recognised(line: str, reach: str = "HOST:PORT", path: str = PATH) -> Pasted | None:
-    """What a line means; None where no word of the table is in it. `reach`: the address for commands. `path`: of
-    copies."""
+def recognised(line: str, reach: str = "HOST:PORT") -> Pasted | None:
+    """What a line means; None where no word of the table is in it. `reach`: the address for commands."""
     word = next((one for one in WORDS if any(re.search(p, line, re.IGNORECASE) for p in one.patterns)), None)
     if word is None:
         return None
@@ -200,7 +199,7 @@ def recognised(line: str, reach: str = "HOST:PORT", path: str = PATH) -> Pasted 
     topic, numbers = subject.topic or TOPIC, subject.partitions
     filled = {
         "reach": reach,
-        "path": quoted(path),
+        "path": PATH,
         "place": quoted(f"{topic}-{numbers[0] if numbers else PARTITION}"),
         "group": quoted(subject.group or GROUP),
         "producer": str(0 if subject.producer_id is None else subject.producer_id),
