@@ -28,10 +28,8 @@ class Reach(msgspec.Struct, frozen=True):
         """`txn abort` of the transaction that begins at an offset."""
         return self.judging("txn abort", *at(topic, partition), f"--start-offset {start_offset}")
 
-    def force_terminate(self, ids: Sequence[str], prefix: str | None = None) -> str:
-        """`txn force-terminate` of some ids, or of all with a prefix."""
-        if prefix is not None:
-            return self.judging("txn force-terminate", f"--prefix {quoted(prefix)}")
+    def force_terminate(self, ids: Sequence[str]) -> str:
+        """`txn force-terminate` of some ids."""
         return self.judging("txn force-terminate", *(f"--transactional-id {quoted(one)}" for one in ids))
 
     def describe(self, transactional_id: str) -> str:

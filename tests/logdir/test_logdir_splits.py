@@ -103,15 +103,17 @@ def test_does_not_split_after_damage(tmp_path: Path) -> None:
 def test_a_log_ends_with_its_last_whole_batch(tmp_path: Path, entry: tuple[int, int] | None) -> None:
     old = build([Record(b"k", b"v")], magic=1)
     assert splits.end_offset([]) == 0
-    for data, end in (
-        (b"", 0),
-        (DATA, 120),
-        (DATA + DATA[: SIZE - 1], 120),
-        (DATA + bytes(4000), 120),
-        (old, 1),
-        (old + DATA[:20], 1),
+    for number, (data, end) in enumerate(
+        (
+            (b"", 0),
+            (DATA, 120),
+            (DATA + DATA[: SIZE - 1], 120),
+            (DATA + bytes(4000), 120),
+            (old, 1),
+            (old + DATA[:20], 1),
+        )
     ):
-        file = segment(tmp_path, data)
+        file = segment(tmp_path, data, f"orders-{number}")
         if entry is not None:
             Path(file.path).with_suffix(".index").write_bytes(struct.pack(">ii", *entry))
         assert splits.end_offset([file]) == end
