@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from kafkawire.logdir.entries import AbortedEntry, OffsetEntry, SnapshotEntry, TimeEntry
+from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage, Source
@@ -80,6 +81,17 @@ def producer_snapshot(data: bytes) -> Iterator[SnapshotEntry | Damage]:
     names = [field.name for field in PRODUCER_ENTRY.subcons]
     for i, fields in enumerate(kind.iter_unpack(memoryview(data)[head_size:])):
         yield SnapshotEntry(head_size + i * kind.size, ProducerEntry(**dict(zip(names, fields, strict=True))))
+
+
+def snapshot_producers(file: LocatedFile) -> tuple[list[ProducerEntry], list[Damage]]:
+    """The producers in a `.snapshot` file, and what is damaged in it. Never raises."""
+    try:
+        data = file.content()
+    except OSError as error:
+        data = Damage.unreadable(error)
+    found = [data] if isinstance(data, Damage) else list(producer_snapshot(data))
+    producers = [one.producer for one in found if isinstance(one, SnapshotEntry)]
+    return producers, [one for one in found if isinstance(one, Damage)]
 
 
 def _ascending(source: Source, layout: Any, entry: Callable[[int, int, int], E], problem: str) -> Iterator[E | Damage]:

@@ -21,8 +21,7 @@ import numpy as np
 from kafkawire.logdir.cleaning import Cleaned
 from kafkawire.logdir.data_ranges import DataRange, table_of
 from kafkawire.logdir.directory import Partition, open
-from kafkawire.logdir.entries import SnapshotEntry
-from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
+from kafkawire.logdir.indexes import aborted_transactions, snapshot_producers
 from kafkawire.logdir.located_file import LocatedFile, Stamp
 from kafkawire.logdir.ongoing import last_stable_offset
 from kafkawire.logdir.remote import without_secrets
@@ -327,10 +326,7 @@ class _Snapshots:
         if offset not in self._files:
             return None
         if offset not in self._ongoing:
-            found = _open_in(self._files[offset])
-            if isinstance(found, Damage):
-                self.damage.append((self._files[offset].path, found))
-            self._ongoing[offset] = None if isinstance(found, Damage) else found
+            self._ongoing[offset] = ongoing_in(self._files[offset], self.damage)
         return self._ongoing[offset]
 
     def before(self, base: int) -> dict[int, int] | None:
@@ -343,23 +339,13 @@ class _Snapshots:
         return None
 
 
-def ongoing_in(snapshot: LocatedFile) -> dict[int, int] | None:
-    """The open transactions of a `.snapshot`: producer id -> first offset; None where it cannot be read."""
-    found = _open_in(snapshot)
-    return None if isinstance(found, Damage) else found
-
-
-def _open_in(snapshot: LocatedFile) -> dict[int, int] | Damage:
-    """`ongoing_in`, or the damage."""
-    try:
-        data = snapshot.content()
-    except OSError as error:
-        return Damage.unreadable(error)
-    entries = [data] if isinstance(data, Damage) else list(producer_snapshot(data))
-    for entry in entries:
-        if isinstance(entry, Damage):
-            return entry
-    producers = (entry.producer for entry in entries if isinstance(entry, SnapshotEntry))
+def ongoing_in(snapshot: LocatedFile, damage: list[tuple[str, Damage]]) -> dict[int, int] | None:
+    """The open transactions of a `.snapshot`: producer id -> first offset; None where it cannot be read: `damage` gets
+    why, with its path."""
+    producers, damaged = snapshot_producers(snapshot)
+    if damaged:
+        damage.append((snapshot.path, damaged[0]))
+        return None
     return {one.producer_id: one.current_txn_first_offset for one in producers if one.current_txn_first_offset >= 0}
 
 

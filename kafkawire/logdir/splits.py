@@ -16,7 +16,7 @@ from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.seek import entries_of, leads, start_position, wanted_files
 from kafkawire.logdir.selection import Selection
 from kafkawire.records import Batch, Damage, columns, read
-from kafkawire.records.columns import Batches
+from kafkawire.records.columns import Batches, header_arrays
 from kafkawire.records.damage import described
 from kafkawire.records.header import HIGHEST_OFFSET
 
@@ -91,11 +91,8 @@ def batches_of(
                 if end is None or item.position < end:
                     yield item
                 continue
-            if isinstance(item, Batch):
-                base, last, at = (np.array([value]) for value in (item.base_offset, item.last_offset, item.position))
-            elif len(item):
-                base, last, at = item.base_offset, item.last_offset, item.position
-            else:
+            base, last, at = header_arrays(item, "base_offset", "last_offset", "position")
+            if not len(at):
                 yield item
                 continue
             following = following if taker is None else taker.following
@@ -168,7 +165,7 @@ def end_offset(segments: Sequence[LocatedFile]) -> int:
     end = last.offset or 0
     for item in batches_of(last, start_position(last, _END), check_crc=False):
         if not isinstance(item, Damage):
-            end = int(np.atleast_1d(item.last_offset)[-1]) + 1
+            end = int(header_arrays(item, "last_offset")[0][-1]) + 1
     return end
 
 
@@ -196,7 +193,7 @@ def _first_batch(source: FileSource, start: int, wanted: int) -> int | None:
     for item in columns.batches(source, start=start, check_crc=False, window=_WINDOW):
         if isinstance(item, Damage):
             return None
-        positions = np.atleast_1d(item.position)
+        (positions,) = header_arrays(item, "position")
         for position in positions[positions >= wanted].tolist():
             if isinstance(next(read(source, start=position), None), Batch):
                 return int(position)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-
 from kafkawire.logdir import Outcomes, Partition, Selection, outcomes_of
 from kafkawire.logdir.offset_scan import gaps_between
 from kafkawire.logdir.seek import wanted_files
@@ -14,6 +12,7 @@ from kafkawire.offsets.lag_count import LagCounter
 from kafkawire.offsets.lag_row import Standing, unread_row
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.records import Batch
+from kafkawire.records.columns import header_arrays
 from kafkawire.rows import Lag
 from kafkawire.transactions.blocking.blockers import GroupView, Place
 
@@ -90,12 +89,12 @@ def _count(partition: Partition, outcomes: Outcomes, counter: LagCounter) -> lis
     below = [file for file in files if (file.offset or 0) < counter.high]
     for _, item in batches_from(below, counter.start, problems.append):
         found = item.measured() if isinstance(item, Batch) else item
-        base, after = np.atleast_1d(found.base_offset), np.atleast_1d(found.last_offset) + 1
+        base, last = header_arrays(found, "base_offset", "last_offset")
         known = max(reached, outcomes.cleaned_to)
         if len(problems) > seen:  # a cleaner explains nothing there
             counter.unread(reached, min(known, int(base[0])), _LOST)
             seen = len(problems)
-        for first, end in gaps_between(base, after, known):
+        for first, end in gaps_between(base, last + 1, known):
             counter.unread(first, end, _LOST)
         if isinstance(found, Batch):
             counter.add(found, outcomes.state(found))

@@ -11,7 +11,7 @@ from kafkawire.logdir.transaction_states import Outcomes
 from kafkawire.offsets.status_runs import runs_of, runs_of_old
 from kafkawire.offsets.statuses import COMPACTED, NO_REASON, UNREADABLE, Runs, Why
 from kafkawire.records import Batch
-from kafkawire.records.columns import Batches
+from kafkawire.records.columns import Batches, header_arrays
 from kafkawire.rows import DamageRow
 
 
@@ -82,11 +82,10 @@ class OffsetWalk:
         if self._held is None:
             return
         (item, path, damaged), self._held = self._held, None
-        base, last = (np.atleast_1d(one) for one in (item.base_offset, item.last_offset))
+        base, last, at = header_arrays(item, "base_offset", "last_offset", "position")
         before = int(last[-2]) + 1 if len(last) > 1 else self.reached
         wrong = following is not None and before <= following < base[-1]
         if wrong:
-            place = int(np.atleast_1d(item.position)[-1])
             detail = f"its base offset, {base[-1]}, is above that of the next batch, {following}"
         if not wrong or len(base) > 1:
             kept = item.where(np.arange(len(base)) < len(base) - wrong) if isinstance(item, Batches) else item
@@ -97,11 +96,11 @@ class OffsetWalk:
         elif damaged is not None:
             self.damaged = damaged
         if wrong:
-            self._note(Why("offset_backwards", detail, path, place))
+            self._note(Why("offset_backwards", detail, path, int(at[-1])))
 
     def _runs(self, item: Batches | Batch, path: str) -> Iterator[Runs]:
         for part in self._apart(item):
-            cleaned, base = self._outcomes.cleaned_to, int(np.atleast_1d(part.base_offset)[0])
+            cleaned, base = self._outcomes.cleaned_to, int(header_arrays(part, "base_offset")[0][0])
             if self.reached < cleaned < base:
                 yield from self.up_to(cleaned)
             gap = Runs.one(0, 0, *self._missing(base, path))

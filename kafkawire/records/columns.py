@@ -228,6 +228,11 @@ def _keep_freed_memory() -> None:
 _keep_freed_memory()
 
 
+def header_arrays(item: Batches | Batch, *names: str) -> list[Int64]:
+    """Fields of headers as arrays, also of one batch."""
+    return [np.atleast_1d(getattr(item, name)).astype(np.int64, copy=False) for name in names]
+
+
 def batches(
     data: Data,
     *,

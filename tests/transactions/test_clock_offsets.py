@@ -247,6 +247,9 @@ def test_what_was_not_measured_may_differ_by_ten_minutes(tmp_path: Path, options
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(-(2**15), 2**15 - 1))
-def test_the_hash_of_one_is_that_of_many(producer_id: int, epoch: int) -> None:
+def test_the_hash_is_the_finalizer_of_splitmix64(producer_id: int, epoch: int) -> None:
     (found,) = clock_offsets._hashes(np.array([producer_id]), np.array([epoch])).tolist()
-    assert clock_offsets._hash(producer_id, epoch) == found
+    mixed = ((producer_id << 16) ^ epoch) % 2**64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = ((mixed ^ (mixed >> shift)) * factor) % 2**64
+    assert found == mixed ^ (mixed >> 31)

@@ -118,7 +118,7 @@ def scan_part(
             break
     if start or (file.offset or 0) > cleaned.to or not cleaned.to:
         return Scanned(scan, stop, epochs=tuple(epochs), last=final)
-    return Scanned(scan, stop, file.offset or 0, ongoing_in(file.beside("snapshot")), tuple(epochs), final)
+    return Scanned(scan, stop, file.offset or 0, ongoing_in(file.beside("snapshot"), []), tuple(epochs), final)
 
 
 def _broken(batch: Batch) -> Damage | None:

@@ -124,8 +124,8 @@ def _walked(source: FileSource, point: Point, begin: int, before: int | None, un
     for item in columns.batches(source, start=begin, end=stop, check_crc=False, window=_WINDOW):
         if isinstance(item, Damage):
             continue
-        base, last, at, crc = _arrays(item, "base_offset", "last_offset", "position", "crc")
-        end = at + np.atleast_1d(item.size)
+        base, last, at, crc, size = columns.header_arrays(item, "base_offset", "last_offset", "position", "crc", "size")
+        end = at + size
         beyond = np.zeros(len(at), bool)
         if before is not None:
             beyond |= last >= before
@@ -162,13 +162,9 @@ def anchor_of(file: LogFile, position: int) -> Header | None:
 
 def header_of(item: columns.Batches | Batch, number: int = 0) -> Header:
     """One of some batches: the first, or that of a number; -1: the last."""
-    at, base, crc = (int(one[number]) for one in _arrays(item, "position", "base_offset", "crc"))
+    at, base, crc = (int(one[number]) for one in columns.header_arrays(item, "position", "base_offset", "crc"))
     return Header(at, base, crc, _epochs(item)[number])
 
 
 def _epochs(item: columns.Batches | Batch) -> list[int]:
     return [item.partition_leader_epoch] if isinstance(item, Batch) else item.leader_epoch.tolist()
-
-
-def _arrays(item: columns.Batches | Batch, *names: str) -> list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
-    return [np.atleast_1d(getattr(item, name)).astype(np.int64) for name in names]

@@ -10,10 +10,8 @@ from collections.abc import Iterable
 
 from kafkawire import rows
 from kafkawire.logdir import LogFile
-from kafkawire.logdir.entries import SnapshotEntry
-from kafkawire.logdir.indexes import producer_snapshot
+from kafkawire.logdir.indexes import snapshot_producers
 from kafkawire.messages.producer_snapshot import ProducerEntry
-from kafkawire.records import Damage
 from kafkawire.transactions.answers import SNAPSHOT_EQUALS_REPLAY, Tally
 from kafkawire.transactions.log.ordered_replay import OrderedReplay, ordered_replay
 from kafkawire.transactions.log.producer_state import Producer
@@ -154,12 +152,7 @@ class SnapshotCheck:
 
     def _entries(self, file: LogFile) -> list[ProducerEntry] | None:
         """None for a file that cannot be read."""
-        try:
-            data = file.content()
-        except OSError as error:
-            data = Damage.unreadable(error)
-        found = [data] if isinstance(data, Damage) else list(producer_snapshot(data))
+        producers, damage = snapshot_producers(file)
         if file.path != self._newest:  # which is read for itself
-            self.damage += [rows.DamageRow.of(item, **file.place) for item in found if isinstance(item, Damage)]
-        entries = [item.producer for item in found if isinstance(item, SnapshotEntry)]
-        return entries if len(entries) == len(found) else None
+            self.damage += [rows.DamageRow.of(one, **file.place) for one in damage]
+        return None if damage else producers

@@ -21,8 +21,9 @@ from kafkawire.logdir import Partition
 from kafkawire.logdir.seek import start_position, wanted_files
 from kafkawire.logdir.selection import Selection
 from kafkawire.logdir.splits import batches_of
-from kafkawire.records import Batch, Damage
+from kafkawire.records import Damage
 from kafkawire.records.array_types import Bools, Int64
+from kafkawire.records.columns import Batches, header_arrays
 from kafkawire.records.header import HIGHEST_OFFSET
 from kafkawire.transactions.answers import REPLICAS_AGREE, Placed, Tally
 from kafkawire.transactions.facts import Place
@@ -165,16 +166,13 @@ def _read(partition: Partition, start: int, end: int, kept_from: int) -> _Replic
         for item in batches_of(file, start_position(file, selection), check_crc=False):
             if isinstance(item, Damage):
                 continue
-            if isinstance(item, Batch):
-                numbers = item.base_offset, item.last_offset, item.crc, item.producer_id
-                base, last, crc, producer_id = (np.array([number], np.int64) for number in numbers)
-                parts.append(_ReplicaBatches(base, last, crc, producer_id, np.ones(1, bool)))
-            else:
+            base, last, crc, producer_id = header_arrays(item, "base_offset", "last_offset", "crc", "producer_id")
+            intact = np.ones(len(base), bool)
+            if isinstance(item, Batches):
                 intact = (item.record_count == item.last_offset_delta + 1) & ~item.delete_horizon
-                intact |= item.base_offset >= kept_from
-                crc = item.crc.astype(np.int64)
-                parts.append(_ReplicaBatches(item.base_offset, item.last_offset, crc, item.producer_id, intact))
-            if parts[-1].base[0] > end:
+                intact |= base >= kept_from
+            parts.append(_ReplicaBatches(base, last, crc, producer_id, intact))
+            if base[0] > end:
                 break
     base, last, crc, producer_id, intact = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return _ReplicaBatches(base, last, crc, producer_id, intact.astype(bool))

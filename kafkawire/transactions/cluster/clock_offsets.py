@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from kafkawire.transactions.facts import DecisionTime, MarkerTime
 from kafkawire.transactions.log.endings import Packed
+from kafkawire.transactions.log.range_digests import spread
 
 #: Transactions kept of a partition with data, and of one of `__transaction_state`.
 OF_DATA, OF_COORDINATOR = 4, 64
@@ -29,24 +30,10 @@ TOLD_MS = 60_000
 #: The most brokers whose clocks are compared.
 _MOST = 32
 
-_WORD = (1 << 64) - 1
-_STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-
 
 def _hashes(producer_ids: npt.NDArray[np.int64], epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """A hash of each producer id and epoch, by the finalizer of SplitMix64."""
-    mixed: npt.NDArray[np.uint64] = (producer_ids.astype(np.uint64) << np.uint64(16)) ^ epochs.astype(np.uint64)
-    for shift, factor in _STEPS:
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
-
-
-def _hash(producer_id: int, epoch: int) -> int:
-    """The hash of one producer id and epoch."""
-    mixed = ((producer_id << 16) ^ epoch) & _WORD
-    for shift, factor in _STEPS:
-        mixed = ((mixed ^ (mixed >> shift)) * factor) & _WORD
-    return mixed ^ (mixed >> 31)
+    """A hash of each producer id and epoch."""
+    return spread((producer_ids.astype(np.uint64) << np.uint64(16)) ^ epochs.astype(np.uint64))
 
 
 def has_own_epochs(ended: Packed) -> bool:
@@ -92,7 +79,8 @@ class DecisionTimes:
 
     def add(self, one: DecisionTime) -> None:
         """Take the next."""
-        self._kept.append((_hash(one.producer_id, one.epoch), one))
+        found = _hashes(np.array([one.producer_id]), np.array([one.epoch]))
+        self._kept.append((int(found[0]), one))
         if len(self._kept) >= 2 * OF_COORDINATOR:
             self._kept = nsmallest(OF_COORDINATOR, self._kept)
 

@@ -30,7 +30,7 @@ PackedDigests = bytes
 _SUMS = (np.minimum, np.maximum, np.add, np.add)
 
 _ODD = tuple(np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F))
-#: Steps of SplitMix64, which spread each bit over all.
+#: Steps of `spread`.
 _STEPS = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
 
 
@@ -46,10 +46,14 @@ def digests_of(base: Int64, last: Int64, crc: npt.NDArray[np.integer]) -> Digest
         packed: npt.NDArray[np.uint8] = native.range_digests(*columns)
         return packed.view(DIGEST)
     mixed = base.astype(np.uint64) * _ODD[0] + last.astype(np.uint64) * _ODD[1] + crc.astype(np.uint64)
+    return _summed(base >> _RANGE_BITS, base, last, np.ones(len(base), np.int64), spread(mixed))
+
+
+def spread(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Hashes of numbers: the finalizer of SplitMix64 spreads each of their bits over all."""
     for shift, factor in _STEPS:
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor
-    mixed ^= mixed >> np.uint64(31)
-    return _summed(base >> _RANGE_BITS, base, last, np.ones(len(base), np.int64), mixed)
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * factor
+    return numbers ^ (numbers >> np.uint64(31))
 
 
 def joined(several: Iterable[Digests]) -> Digests:

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from kafkawire import rows
 from kafkawire.logdir import BrokerDirectory, LogDirectory, LogFile, Partition, Unreadable
 from kafkawire.logdir.file_names import TIERED
+from kafkawire.logdir.indexes import snapshot_producers
 from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.messages.producer_snapshot import ProducerEntry
-from kafkawire.records import Damage
 from kafkawire.transactions.facts import Place
 from kafkawire.transactions.parts.manifest import EMPTY, LIVE, DirectoryContent
 
@@ -100,19 +100,9 @@ def place_of(partition: Partition) -> Place:
 
 def read_snapshot(partition: Partition) -> tuple[list[ProducerEntry], list[rows.DamageRow]]:
     """Producers of the newest `.snapshot` with open transactions, and what is damaged."""
-    try:
-        newest = partition.latest_snapshot()
-    except OSError as error:
-        damage = Damage.unreadable(error)
-        return [], [rows.DamageRow.of(damage, **partition.snapshots[-1].place)]
-    if newest is None:
+    if not partition.snapshots:
         return [], []
-    file, entries = newest
-    found: list[ProducerEntry] = []
-    damaged: list[rows.DamageRow] = []
-    for entry in entries:
-        if isinstance(entry, Damage):
-            damaged.append(rows.DamageRow.of(entry, **file.place))
-        elif entry.producer.current_txn_first_offset >= 0:
-            found.append(entry.producer)
-    return found, damaged
+    newest = partition.snapshots[-1]
+    producers, damage = snapshot_producers(newest)
+    found = [one for one in producers if one.current_txn_first_offset >= 0]
+    return found, [rows.DamageRow.of(one, **newest.place) for one in damage]
