@@ -9,8 +9,11 @@ from typing import NamedTuple, Protocol
 from kafkawire.errors import RecordError
 from kafkawire.logdir import Outcomes, Partition, outcomes_of
 from kafkawire.logdir.splits import batches_from
+from kafkawire.messages import ConsumerProtocolAssignment, GroupMetadataValue
+from kafkawire.messages.group_metadata_value import MemberMetadata
 from kafkawire.offsets.leading_replica import Leading, LeadingReplicas
 from kafkawire.records import Batch
+from kafkawire.records.control import read_prefixed
 from kafkawire.records.internal_topics import decode_key, decode_value
 from kafkawire.wire.message import Message
 
@@ -157,3 +160,12 @@ def mentions(group: str) -> Callable[[bytes], bool]:
     """Whether the bytes of a key can be of a group."""
     wanted = group.encode("utf-8", "surrogateescape")
     return lambda key: wanted in key
+
+
+def assigned(group: GroupMetadataValue, member: MemberMetadata) -> Iterable[tuple[str, int]]:
+    """The partitions that a member of a group of consumers is assigned; members of other groups, as Kafka Connect's
+    workers, have none. Raises DecodeError: its assignment cannot be read."""
+    if group.protocol_type != "consumer" or not member.assignment:
+        return ()
+    found = read_prefixed(ConsumerProtocolAssignment, member.assignment)
+    return ((one.topic, number) for one in found.assigned_partitions for number in one.partitions)

@@ -9,9 +9,8 @@ from uuid import UUID
 from kafkawire import messages
 from kafkawire.errors import DecodeError
 from kafkawire.logdir.transaction_states import COMMITTED, NONE, OPEN, UNKNOWN
-from kafkawire.offsets.group_records import GroupLog, GroupRecord, group_logs, group_of, mentions
+from kafkawire.offsets.group_records import GroupLog, GroupRecord, assigned, group_logs, group_of, mentions
 from kafkawire.offsets.leading_replica import LeadingReplicas
-from kafkawire.records.control import read_prefixed
 from kafkawire.transactions.blocking.blockers import GroupView, Place
 from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 
@@ -182,17 +181,11 @@ class _Fold:
             )
 
     def _classic(self, value: messages.GroupMetadataValue, offset: int) -> Iterator[Place]:
-        if value.protocol_type != "consumer":
-            return
         for member in value.members:
-            if not member.assignment:
-                continue
             try:
-                assignment = read_prefixed(messages.ConsumerProtocolAssignment, member.assignment)
+                yield from assigned(value, member)
             except DecodeError as error:
                 self.gaps.append(f"member {member.member_id!r} of group {self._group!r} at offset {offset}: {error}")
-                continue
-            yield from ((one.topic, number) for one in assignment.assigned_partitions for number in one.partitions)
 
     def _consumer(self, value: messages.ConsumerGroupCurrentMemberAssignmentValue) -> Iterable[Place]:
         for one in value.assigned_partitions:

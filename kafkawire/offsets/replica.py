@@ -158,7 +158,8 @@ class Replica:
             yield Runs.one(walk.reached, shown, code, walk.damaged or why)
 
     def _segment(self, walk: OffsetWalk, file: LogFile, look: Look | None) -> Iterator[Runs]:
-        for item in damage_as_rows(file, batches_of(file, window=HEADERS_WINDOW)):
+        items: Iterator[Batches | Batch | DamageRow] = damage_as_rows(file, batches_of(file, window=HEADERS_WINDOW))
+        for item in items:
             if isinstance(item, DamageRow):
                 self.damage.append(item)
                 walk.damage(item)

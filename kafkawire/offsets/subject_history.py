@@ -3,18 +3,17 @@ batches to rows, with names instead of numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from kafkawire import messages
 from kafkawire.errors import DecodeError, RecordError
-from kafkawire.offsets.group_records import group_of
+from kafkawire.offsets.group_records import assigned, group_of
 from kafkawire.records import Batch, Record, TopicNames
-from kafkawire.records.control import read_prefixed
 from kafkawire.records.internal_topics import decode_key, decode_value
 from kafkawire.records.named_values import DELIVERY_STATES
 from kafkawire.rows import HistoryEvent
-from kafkawire.transactions.coordinator.coordinator_rules import NEVER, state_name
+from kafkawire.transactions.coordinator.coordinator_rules import NEVER, partitions_of, state_name
 from kafkawire.transactions.formatting import count, duration, some
 from kafkawire.wire.json_form import uuid_text
 
@@ -112,8 +111,8 @@ class SubjectHistory:
             why = "the coordinator or a new instance fenced it" if fenced else "each transaction ends so in version 2"
             yield f"epoch {old.producer_epoch} became {new.producer_epoch} ({why})"
         before = "" if old is None else state_name(old.transaction_status)
-        places = _places(new)
-        known = set() if old is None or before != "Ongoing" else _places(old)
+        places = partitions_of(new)
+        known = partitions_of(old) if old is not None and before == "Ongoing" else frozenset()
         if state == "Ongoing" and places - known:
             limit = new.transaction_timeout_ms
             timeout = "no timeout: two-phase commit" if limit == NEVER else f"timeout {duration(limit)}"
@@ -179,7 +178,7 @@ class SubjectHistory:
         self._members, unread = {}, []
         for one in new.members:
             try:
-                self._members[one.member_id] = _assigned(one) if new.protocol_type == "consumer" else frozenset()
+                self._members[one.member_id] = frozenset(assigned(new, one))
             except DecodeError as error:
                 self._members[one.member_id] = old.get(one.member_id, frozenset())
                 unread.append(f"the assignment of {one.member_id} cannot be read: {error}")
@@ -199,20 +198,7 @@ class SubjectHistory:
             yield f"{head}: it is empty"
 
 
-def _assigned(member: Any) -> frozenset[Place]:
-    """The partitions that a member of a consumer group is assigned; members of other groups, as Kafka Connect's
-    workers, have none."""
-    if not member.assignment:
-        return frozenset()
-    assignment = read_prefixed(messages.ConsumerProtocolAssignment, member.assignment)
-    return frozenset((one.topic, number) for one in assignment.assigned_partitions for number in one.partitions)
-
-
-def _places(value: messages.TransactionLogValue) -> set[Place]:
-    return {(one.topic, number) for one in value.transaction_partitions or () for number in one.partition_ids}
-
-
-def _names(places: set[Place]) -> str:
+def _names(places: Collection[Place]) -> str:
     return some([f"{topic}-{number}" for topic, number in sorted(places)], _NAMED) or "no partition"
 
 
