@@ -222,8 +222,9 @@ class _Reading:
                     if not item.harmless and item.reason != "offset_backwards":
                         self._damage(file, item.position, f"at byte {item.position}: {item.reason}: {item.detail}")
                 elif isinstance(item, Batch):
-                    self._reach(item.measured().base_offset)
-                    scan.add_old(item.measured())
+                    measured = item.measured()
+                    self._reach(measured.base_offset)
+                    scan.add(measured)
                 else:
                     for part in self._up_to_snapshots(item):
                         scan.add(part)

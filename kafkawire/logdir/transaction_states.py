@@ -29,7 +29,7 @@ from kafkawire.logdir.ongoing import Ongoing
 from kafkawire.logdir.transaction_doubts import NO_OFFSET, FirstMarker, StateProblem, Unstable, unseen_ending
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Int8, Int64
-from kafkawire.records.columns import Batches
+from kafkawire.records.columns import Batches, header_arrays
 from kafkawire.records.control import ABORT_CODE, COMMIT_CODE, DATA_CODE, EMPTY_CODE, MALFORMED_CODE
 
 #: States of a batch, and their names. A marker has the state in which it leaves its transaction.
@@ -37,6 +37,8 @@ NONE, COMMITTED, ABORTED, OPEN, UNKNOWN = range(5)
 STATES = ("none", "committed", "aborted", "open", "unknown")
 
 _STATE_OF = np.array([ABORTED, COMMITTED, UNKNOWN, UNKNOWN], np.int8)
+#: `events` of a batch that has no producer.
+_NO_EVENTS = np.empty(0, np.int64), np.empty(0, np.int8)
 #: The number of problems that are kept.
 _MOST_PROBLEMS = 100
 #: Batches from which on arrays are faster than a step for each.
@@ -92,10 +94,12 @@ class TransactionScan:
 
     # A part, batch by batch ------------------------------------------------------------------------------------------
 
-    def add(self, found: Batches) -> None:
-        """Take the next batches."""
-        base, after = found.base_offset, found.last_offset + 1
-        self.take_cleaned(self._cleaned.seen(found))
+    def add(self, found: Batches | Batch) -> None:
+        """Take the next batches, or one of magic 0 or 1, which has no producer."""
+        base, last = header_arrays(found, "base_offset", "last_offset")
+        after = last + 1
+        if isinstance(found, Batches):
+            self.take_cleaned(self._cleaned.seen(found))
         if self.first is None:  # the first batch may hold the offset at which the part begins
             self.first = int(base[0])
             self.end = self.first if self.end is None or self.first < self.end <= after[0] else self.end
@@ -104,7 +108,7 @@ class TransactionScan:
         if len(jumps):  # compaction explains gaps, but for one that damage may have left
             near = (base[jumps] < reached[jumps]) | (base[jumps] > self.cleaned_to)
             jumps = jumps[near | (self._damaged & (jumps == 0))]
-        at, codes = events(found)
+        at, codes = events(found) if isinstance(found, Batches) else _NO_EVENTS
         done, damaged = 0, self._damaged
         if not (len(jumps) and jumps[0] == 0):
             self._alone = None
@@ -117,16 +121,7 @@ class TransactionScan:
             self._jump(int(reached[index]), int(base[index]))
         self._follow(found, at[done:], codes[done:])
         self.end, self._damaged = int(reached[-1]), False
-        self._alone = int(base[0]) if damaged and len(found) == 1 else None
-
-    def add_old(self, batch: Batch) -> None:
-        """Take a batch of magic 0 or 1, which has no producer."""
-        if self.first is None:
-            self.first = batch.base_offset
-        if self.end is not None and self.end != batch.base_offset:
-            self._jump(self.end, batch.base_offset)
-        self._alone = batch.base_offset if self._damaged else None
-        self.end, self._damaged = max(batch.last_offset + 1, self.end or 0), False
+        self._alone = int(base[0]) if damaged and len(base) == 1 else None
 
     def damage(self, text: str) -> None:
         """Note that bytes at this place cannot be read; there may have been batches."""
@@ -230,9 +225,9 @@ class TransactionScan:
             self._problem(StateProblem(lost, f"offsets {lost} to {base - 1} are missing", gap=base))
         self._damaged = False
 
-    def _follow(self, found: Batches, at: Int64, codes: Int8) -> None:
+    def _follow(self, found: Batches | Batch, at: Int64, codes: Int8) -> None:
         """Take batches of transactions between which no offsets are missing."""
-        producers, offsets = found.producer_id[at], found.base_offset[at]
+        producers, offsets = (column[at] for column in header_arrays(found, "producer_id", "base_offset"))
         first = self.open.take(producers, offsets, codes)
         if self._malformed or len(at) < _MANY or (codes >= EMPTY_CODE).any():
             chosen = np.arange(len(at))

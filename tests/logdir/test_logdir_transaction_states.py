@@ -284,10 +284,20 @@ def test_missing_offsets_between_old_batches_hide_outcomes() -> None:
     scan = scanned(data_of(0))
     (batch,) = read(old)
     assert isinstance(batch, Batch)
-    scan.add_old(batch.measured())
+    scan.add(batch.measured())
     found = scanned(marker("ABORT", 5), scan).finish()
     assert STATES[found.state(next(item for item in read(log) if isinstance(item, Batch)))] == "unknown"
     assert [one.text for one in found.problems] == ["offsets 1 to 2 are missing"]
+
+
+def test_an_old_batch_may_hold_the_offset_at_which_a_part_begins() -> None:
+    old = build([Record(b"k", offset=3), Record(b"k", offset=4)], base_offset=3, magic=1, codec="gzip")
+    (batch,) = read(old)
+    assert isinstance(batch, Batch)
+    scan = TransactionScan(4)
+    scan.add(batch.measured())
+    found = scan.finish()
+    assert (found.end, found.repeated, found.problems) == (5, (), ())
 
 
 def test_offsets_that_occur_twice_are_unknown() -> None:

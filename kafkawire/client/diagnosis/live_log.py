@@ -147,10 +147,8 @@ async def _unstable(cluster: Cluster, log: LiveLog, first: int) -> Outcomes:
             for item in _headers(piece, check_crc=True):
                 if isinstance(item, Damage):
                     scan.damage(f"{log.place}: {item.reason}: {item.detail}")
-                elif isinstance(item, Batch):
-                    scan.add_old(item.measured())
                 else:
-                    scan.add(item)
+                    scan.add(item.measured() if isinstance(item, Batch) else item)
     return msgspec.structs.replace(scan.finish(), **_bounds(log))
 
 

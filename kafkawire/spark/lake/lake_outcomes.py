@@ -99,7 +99,7 @@ def scan_part(
                 continue
             broken = _broken(batch) if decode else None
             if broken is None:
-                scan.add_old(batch)
+                scan.add(batch)
                 stop, final = batch.position + batch.size, header_of(batch)
         else:
             wanted = (found.last_offset >= first) & (found.base_offset < most)
