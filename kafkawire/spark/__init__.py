@@ -15,8 +15,11 @@ there are `from_kafka_message`, `to_kafka_message` and `message_table` only.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from kafkawire._first_use import on_first_use
 from kafkawire.errors import MissingExtraError
-from kafkawire.spark.versions import UnsupportedPySparkError, has_functions_only, too_old
+from kafkawire.spark.versions import FUNCTIONS, UnsupportedPySparkError, has_functions_only, too_old
 
 try:
     import pyarrow  # noqa: F401
@@ -28,17 +31,34 @@ except UnsupportedPySparkError:
 except ImportError:
     raise MissingExtraError("kafkawire.spark", "spark") from None
 
-from kafkawire.spark.functions.column_functions import from_kafka_message, message_table, to_kafka_message
-
-if not _functions_only:
+if TYPE_CHECKING:
     from kafkawire.spark.auditing.audit_job import audit
     from kafkawire.spark.auditing.audit_tables import TableOutput, audit_tables
     from kafkawire.spark.auditing.share_groups import share_offsets
     from kafkawire.spark.auditing.transaction_table import transactions
+    from kafkawire.spark.functions.column_functions import from_kafka_message, message_table, to_kafka_message
     from kafkawire.spark.registration import register
     from kafkawire.spark.session.sessions import local_session, session_on
     from kafkawire.spark.session.shipping import ship
     from kafkawire.spark.sources.topics import read_topic, stream_topic
+
+#: Name -> module. Each Python process of Spark imports this package for the one module that it runs.
+_HOMES = {
+    "TableOutput": "auditing.audit_tables",
+    "audit": "auditing.audit_job",
+    "audit_tables": "auditing.audit_tables",
+    "from_kafka_message": "functions.column_functions",
+    "local_session": "session.sessions",
+    "message_table": "functions.column_functions",
+    "read_topic": "sources.topics",
+    "register": "registration",
+    "session_on": "session.sessions",
+    "share_offsets": "auditing.share_groups",
+    "ship": "session.shipping",
+    "stream_topic": "sources.topics",
+    "to_kafka_message": "functions.column_functions",
+    "transactions": "auditing.transaction_table",
+}
 
 __all__ = [
     "TableOutput",
@@ -58,7 +78,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if _functions_only and name in __all__:
-        raise too_old(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # checkers report names that are not there
+    _on_first_use = on_first_use(__name__, _HOMES)
+
+    def __getattr__(name: str) -> Any:
+        if _functions_only and name in __all__ and name not in FUNCTIONS:
+            raise too_old(name)
+        return _on_first_use(name)
