@@ -55,10 +55,12 @@ def headers(counts: Int32, keys: Any, values: Any) -> Any:
         counts: the number of headers of each record.
         keys, values: binary arrays of all headers, record after record.
     """
-    offsets = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=offsets[1:])
+    ends = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=ends[1:])
     found = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
-    return pa.ListArray.from_arrays(pa.array(offsets), found, type=HEADERS)
+    # Not `pa.array`, which imports pandas wherever that is installed.
+    offsets = pa.Array.from_buffers(pa.int32(), len(ends), [None, pa.py_buffer(ends)])
+    return pa.ListArray.from_arrays(offsets, found, type=HEADERS)
 
 
 def text_headers(found: Any, *, null_headers: bool = False) -> Any:
@@ -74,6 +76,9 @@ def text_headers(found: Any, *, null_headers: bool = False) -> Any:
     except pa.ArrowInvalid:
         decoded = (_SURROGATE.sub("\ufffd", key.decode("utf-8", "surrogateescape")) for key in keys.to_pylist())
         texts = pa.array(list(decoded), pa.string())
-    none = pa.array(found.header_count == 0) if null_headers else None
+    none = None
+    if null_headers:
+        flags = found.header_count == 0
+        none = pa.Array.from_buffers(pa.bool_(), len(flags), [None, bitmap(flags)])
     pairs = pa.StructArray.from_arrays([texts, values], ["key", "value"])
     return pa.ListArray.from_arrays(listed.offsets, pairs, mask=none)

@@ -208,18 +208,33 @@ def test_spark_registers_a_source_of_a_module_as_documented(tmp_path: Path) -> N
 READ = """
 import gc, sys
 from kafkawire.spark.segment_source import KafkaSegment
-source = KafkaSegment({"path": sys.argv[1]})
+source = KafkaSegment({"path": sys.argv[1], "format": "kafka"})
 reader = source.reader(source.schema())
 rows = sum(batch.num_rows for task in reader.partitions() for batch in reader.read(task))
-print(rows, gc.get_freeze_count())
+print(rows, gc.get_freeze_count(), *sys.modules)
 """
 
 
-@pytest.mark.slow
-def test_a_read_task_exempts_imported_modules_from_collection() -> None:
+@pytest.fixture(scope="module")
+def read_task() -> list[str]:
+    """What a process printed that read all columns of a directory: rows, exempt objects, imported modules."""
     logs = ROOT / "examples" / "kafka-logs" / "one-node"
     done = subprocess.run([sys.executable, "-c", READ, str(logs)], capture_output=True, text=True, timeout=120)
     assert done.stderr == ""
-    rows, exempt = map(int, done.stdout.split())
+    return done.stdout.split()
+
+
+@pytest.mark.slow
+def test_a_read_task_exempts_imported_modules_from_collection(read_task: list[str]) -> None:
+    rows, exempt = map(int, read_task[:2])
     assert rows > 0
     assert exempt > 10_000
+
+
+@pytest.mark.slow
+def test_a_read_task_imports_neither_pandas_nor_the_audit(read_task: list[str]) -> None:
+    """Each Python process of Spark imports what it runs: the audit's modules and pandas would double its start."""
+    imported = set(read_task[2:])
+    assert "kafkawire.spark.sources.segment_reader" in imported
+    assert "pandas" not in imported
+    assert not [name for name in imported if name.startswith(("kafkawire.spark.auditing.", "kafkawire.offsets."))]
