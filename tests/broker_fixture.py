@@ -47,3 +47,14 @@ def broker(start_cluster: StartCluster, shared: Shared) -> RunningCluster:
     config = {"transaction.partition.verification.enable": False}
     running: RunningCluster = shared.start("broker", lambda: start_cluster(1, config=config))
     return running
+
+
+@pytest.fixture(scope="module")
+def three_brokers(start_cluster: StartCluster, shared: Shared) -> RunningCluster:
+    """Three running nodes for all modules. Use topics and ids of your own. Nodes may be stopped and killed:
+    they are started again for the next module."""
+    running: RunningCluster = shared.start("three brokers", lambda: start_cluster(3))
+    for node in running.nodes:
+        if not node.running:
+            running.start_node(node.node_id)
+    return running

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
@@ -34,14 +33,12 @@ CUT = {
 
 
 @pytest.fixture(scope="module")
-def three(start_cluster: StartCluster) -> Iterator[RunningCluster]:
+def three(three_brokers: RunningCluster) -> RunningCluster:
     """A topic of three replicas, of which one has left the in-sync replicas and come back."""
-    with start_cluster(3) as running:
-        create_topics(running.bootstrap, {TOPIC: 1}, replicas=3, config={})
-        running.stop_node(3)
-        running.start_node(3)
-        running.wait_ready()
-        yield running
+    create_topics(three_brokers.bootstrap, {TOPIC: 1}, replicas=3, config={})
+    three_brokers.stop_node(3)
+    three_brokers.start_node(3)
+    return three_brokers
 
 
 def events(run: Run, *words: object, code: int = 0) -> list[dict[str, Any]]:

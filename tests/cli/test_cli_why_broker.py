@@ -16,7 +16,6 @@ import pytest
 
 from kafkawire.client import Admin
 from kafkawire.transactions.blocking.blocker_text import LINES, WIDTH, unwrapped
-from tests.broker_fixture import StartCluster
 from tests.cli.runner import Result, Run
 from tests.client import real_cluster
 from tools.broker import RunningCluster
@@ -266,46 +265,46 @@ def test_command_of_a_hanging_transaction_runs_as_it_is_printed(
     assert printed(run, broker, "--topic", topic, *limit).text.splitlines()[0] == "Nothing blocks it."
 
 
-def test_three_brokers_with_a_dead_leader(start_cluster: StartCluster, run: Run) -> None:
+def test_three_brokers_with_a_dead_leader(three_brokers: RunningCluster, run: Run) -> None:
     """A partition whose only replica is on a broker that is dead has no leader; the answer comes within three seconds
     where all brokers are there."""
-    with start_cluster(3) as cluster:
-        with_topic(cluster, "single", 6)
-        with_topic(cluster, "needs-three", 1, replicas=3, min_insync_replicas="3")
-        with_topic(cluster, "needs-one", 1, replicas=3, min_insync_replicas="1")
-        with RawCluster(cluster.bootstrap) as wire:
-            leaders = wire.leaders(["single"])
-            producer = wire.init_producer("why-three", timeout_ms=600_000)
-            wire.add_partitions(producer, {"single": [0]})
-            wire.produce("single", 0, [b"x"], producer, timestamp=now())
-        began = time.monotonic()
-        shown = printed(run, cluster, "--topic", "single")
-        took = time.monotonic() - began
-        assert "kafkawire txn force-terminate" in shown.text
-        assert took < 3, took
-        dead = next(
-            leaders["single", number] for number in range(1, 6) if leaders["single", number] != leaders["single", 0]
-        )
-        lost = sorted(number for (_, number), leader in leaders.items() if leader == dead)
-        cluster.kill_node(dead)
-        living = ",".join(node.address for node in cluster.nodes if node.node_id != dead)
-        deadline = time.monotonic() + 60
+    cluster = three_brokers
+    with_topic(cluster, "single", 6)
+    with_topic(cluster, "needs-three", 1, replicas=3, min_insync_replicas="3")
+    with_topic(cluster, "needs-one", 1, replicas=3, min_insync_replicas="1")
+    with RawCluster(cluster.bootstrap) as wire:
+        leaders = wire.leaders(["single"])
+        producer = wire.init_producer("why-three", timeout_ms=600_000)
+        wire.add_partitions(producer, {"single": [0]})
+        wire.produce("single", 0, [b"x"], producer, timestamp=now())
+    began = time.monotonic()
+    shown = printed(run, cluster, "--topic", "single")
+    took = time.monotonic() - began
+    assert "kafkawire txn force-terminate" in shown.text
+    assert took < 3, took
+    dead = next(
+        leaders["single", number] for number in range(1, 6) if leaders["single", number] != leaders["single", 0]
+    )
+    lost = sorted(number for (_, number), leader in leaders.items() if leader == dead)
+    cluster.kill_node(dead)
+    living = ",".join(node.address for node in cluster.nodes if node.node_id != dead)
+    deadline = time.monotonic() + 60
+    while True:
+        result = run("why", "--bootstrap-server", living, "--topic", "single", "--format", "json")
+        found = json.loads(result.out)
+        gone = [one for one in found["blockers"] if one["cause"] == "no_leader"]
+        if gone or time.monotonic() > deadline:
+            break
+        time.sleep(1)
+    assert [sorted(wait["partition"] for wait in one["waits"]) for one in gone] == [lost]
+    assert result.code == 5
+    # Their replicas on the dead broker: writes with acks=all are refused where all three are needed.
+    for topic, attention in (("needs-three", "offline_replicas"), ("needs-one", None)):
         while True:
-            result = run("why", "--bootstrap-server", living, "--topic", "single", "--format", "json")
-            found = json.loads(result.out)
-            gone = [one for one in found["blockers"] if one["cause"] == "no_leader"]
-            if gone or time.monotonic() > deadline:
+            result = run("why", "--bootstrap-server", living, "--topic", topic, "--format", "json")
+            offline = [one for one in json.loads(result.out)["blockers"] if one["cause"] == "offline_replicas"]
+            if offline or time.monotonic() > deadline:
                 break
             time.sleep(1)
-        assert [sorted(wait["partition"] for wait in one["waits"]) for one in gone] == [lost]
-        assert result.code == 5
-        # Their replicas on the dead broker: writes with acks=all are refused where all three are needed.
-        for topic, attention in (("needs-three", "offline_replicas"), ("needs-one", None)):
-            while True:
-                result = run("why", "--bootstrap-server", living, "--topic", topic, "--format", "json")
-                offline = [one for one in json.loads(result.out)["blockers"] if one["cause"] == "offline_replicas"]
-                if offline or time.monotonic() > deadline:
-                    break
-                time.sleep(1)
-            assert [one["attention"] for one in offline] == [attention]
-            assert offline[0]["on"].startswith(f"2 of 3 replicas in sync; broker {dead} offline")
+        assert [one["attention"] for one in offline] == [attention]
+        assert offline[0]["on"].startswith(f"2 of 3 replicas in sync; broker {dead} offline")
