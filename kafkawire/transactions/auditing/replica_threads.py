@@ -1,5 +1,5 @@
-"""Replicas that are read by several threads: each by one, and parts of large ones by those that have nothing else to
-do."""
+"""Replicas that are read by several threads: each by one, small ones in groups, and parts of large ones by those that
+have nothing else to do."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from kafkawire.transactions.parts.part_threads import Threads
 
 #: Bytes of a part.
 PART_BYTES = 8 << 20
+#: Small replicas that a thread is given at once, at most: each time the interpreter changes between threads.
+_GROUP = 64
 #: How often `progress` is called, in seconds.
 _TICK_S = 0.1
 
@@ -34,16 +36,32 @@ def in_threads(
     read: SimpleQueue[int] = SimpleQueue()
     with Threads(jobs) as threads:
         work = partial(_facts, threads, read)
-        order = sorted(range(len(replicas)), key=lambda number: -sizes[number])
-        given = {number: threads.submit(work, (replicas[number], sizes[number])) for number in order}
+        given: dict[int, tuple[Future[list[Outcome]], int]] = {}
+        for group in _groups(sizes, jobs):
+            future = threads.submit(work, [(replicas[number], sizes[number]) for number in group])
+            given |= {number: (future, place) for place, number in enumerate(group)}
         for number in range(len(replicas)):
-            future = given.pop(number)  # its facts are the caller's now
+            future, place = given.pop(number)  # its facts are the caller's now
             if progress is not None:
                 _report(future, read, progress)
-            yield future.result()
+            yield future.result()[place]
 
 
-def _report(future: Future[Outcome], read: SimpleQueue[int], progress: Callable[[int], None]) -> None:
+def _groups(sizes: Sequence[int], jobs: int) -> Iterator[list[int]]:
+    """The replicas that a thread is given at once."""
+    most = min(2 * PART_BYTES, sum(sizes) // (8 * jobs))
+    group, left = list[int](), most
+    for number in sorted(range(len(sizes)), key=lambda number: -sizes[number]):
+        if group and (sizes[number] > left or len(group) == _GROUP):
+            yield group
+            group, left = [], most
+        group.append(number)
+        left -= sizes[number]
+    if group:
+        yield group
+
+
+def _report(future: Future[list[Outcome]], read: SimpleQueue[int], progress: Callable[[int], None]) -> None:
     """Waits for a result, and reports what is read in the meantime."""
     waiting = True
     while waiting:
@@ -55,19 +73,20 @@ def _report(future: Future[Outcome], read: SimpleQueue[int], progress: Callable[
             progress(size)
 
 
-def _facts(threads: Threads, read: SimpleQueue[int], task: tuple[AuditedReplica, int]) -> Outcome:
-    replica, size = task
-    reading = ReplicaReading(replica)
-
+def _facts(threads: Threads, read: SimpleQueue[int], tasks: Sequence[tuple[AuditedReplica, int]]) -> list[Outcome]:
     def seen(size: int) -> None:
         threads.check()
         read.put(size)
 
-    if size < 2 * PART_BYTES or replica.partition.topic == TRANSACTION_STATE:  # whose records one pass takes in order
-        reading.read(seen)
-    else:
-        _Cutting(reading, seen).read(replica, threads)
-    return reading.result(threads.check)
+    found = []
+    for replica, size in tasks:
+        reading = ReplicaReading(replica)
+        if size < 2 * PART_BYTES or replica.partition.topic == TRANSACTION_STATE:  # one pass takes its records in order
+            reading.read(seen)
+        else:
+            _Cutting(reading, seen).read(replica, threads)
+        found.append(reading.result(threads.check))
+    return found
 
 
 class _Cutting:
