@@ -175,9 +175,20 @@ class LogRows:
 
 LOG_RULES: list[str]
 
-def scan_log(
-    data: _Bytes, following: int | None, max_batch_bytes: int, by_brokers: bool, /
-) -> tuple[int, int, int, int, tuple[int, int, int] | None, tuple[_Int64, _Int64, _Int64], _Bytes, _Columns]: ...
+_Scanned: TypeAlias = tuple[
+    int, int, int, int, tuple[int, int, int] | None, tuple[_Int64, _Int64, _Int64], _Bytes, _Columns
+]
+
+def scan_log(data: _Bytes, following: int | None, max_batch_bytes: int, by_brokers: bool, /) -> _Scanned: ...
+def scan_log_file(
+    descriptor: int,
+    positions: tuple[int, int],
+    sizes: tuple[int, int],
+    following: int | None,
+    max_batch_bytes: int,
+    by_brokers: bool,
+    /,
+) -> _Scanned: ...
 def range_digests(base: _Int64, last: _Int64, crc: NDArray[np.uint64], /) -> _Bytes: ...
 
 @final

@@ -25,8 +25,16 @@ def cut_when_read(monkeypatch: pytest.MonkeyPatch, path: Path, size: int) -> Non
 
     class Cutting(FileIO):
         def read(self, wanted: int | None = -1, /) -> bytes:
+            self._cut()
+            return super().read(wanted) or b""
+
+        def fileno(self) -> int:
+            """The engine reads next."""
+            self._cut()
+            return super().fileno()
+
+        def _cut(self) -> None:
             if os.path.samefile(str(self.name), path) and path.stat().st_size > size:
                 os.truncate(path, size)
-            return super().read(wanted) or b""
 
     monkeypatch.setattr(located_file, "open_file", Cutting)

@@ -41,10 +41,15 @@ def open_file(path: str) -> FileIO:
 
 
 class FileSource:
-    """Bytes of an open, unbuffered file at positions. `size`: when it was opened; the file may grow.
+    """Bytes of an open, unbuffered file at positions.
 
     Args:
+        window: bytes that are read at once, at least.
         limit: where the bytes end at the latest, as if the file did.
+
+    Attributes:
+        size: when it was opened; the file may grow.
+        needed: the position up to which the window is filled; bytes after it are read only where they are asked for.
     """
 
     def __init__(self, file: Opened, window: int = _WINDOW, limit: int | None = None) -> None:
@@ -53,7 +58,7 @@ class FileSource:
         self._window_size = window
         self._start = 0
         self._window = memoryview(b"")
-        self.size = self.end()
+        self.size = self.needed = self.end()
 
     def at(self, position: int, length: int) -> memoryview:
         """`length` bytes from `position` on; fewer only where the file ends."""
@@ -63,6 +68,11 @@ class FileSource:
             self._start, offset = position, 0
         return self._window[offset : offset + length]
 
+    @property
+    def descriptor(self) -> int | None:
+        """Of a file of this machine."""
+        return self._file.fileno() if isinstance(self._file, FileIO) else None
+
     def end(self) -> int:
         """The position at which the file ends now."""
         end = self._file.seek(0, os.SEEK_END)
@@ -70,7 +80,7 @@ class FileSource:
 
     def _ahead(self, position: int, length: int) -> bytes:
         try:
-            return self._read(position, max(length, self._window_size))
+            return self._read(position, max(length, min(self._window_size, self.needed - position)))
         except OSError:  # bytes after those asked for may be unreadable: without these, or the error is raised
             if length >= self._window_size:
                 raise

@@ -49,8 +49,8 @@ class BatchTaker(Protocol):
 
     following: int | None
 
-    def take(self, data: memoryview, max_batch_bytes: int) -> int:
-        """Take batches at the beginning of `data`, whose checksums it compares. Returns their bytes."""
+    def take(self, source: FileSource, position: int, stop: int) -> int:
+        """Take batches between two positions, from the first on, whose checksums it compares. Returns their bytes."""
 
 
 def batches_of(
@@ -79,11 +79,13 @@ def batches_of(
     following = file.least_offset if not start else None
     least = start if end is None else end
     take = None
-    if taker is not None:
-        taker.following = following
-        take = partial(_take, taker, end)
     with file.source() as source:
-        source.size = max(source.size, size)
+        source.size = source.needed = max(source.size, size)
+        if end is not None:
+            source.needed = end
+        if taker is not None:
+            taker.following = following
+            take = partial(_take, taker, source, source.size if end is None else min(end, source.size))
         # One byte more: damage ends at the part's end, where a batch is, and that one's offset is looked at.
         stop = None if end is None else end + 1
         for item in columns.batches(source, start=start, end=stop, check_crc=check_crc, window=window, take=take):
@@ -137,9 +139,8 @@ def each_batch(item: Batches | Batch) -> Iterator[Batch]:
     return iter((item,)) if isinstance(item, Batch) else map(item.batch, range(len(item)))
 
 
-def _take(taker: BatchTaker, end: int | None, data: memoryview, position: int, max_batch_bytes: int) -> int:
-    """Lets take the batches before `end`."""
-    return taker.take(data if end is None else data[: max(0, end - position)], max_batch_bytes)
+def _take(taker: BatchTaker, source: FileSource, stop: int, position: int) -> int:
+    return taker.take(source, position, stop) if position < stop else 0
 
 
 def _between(

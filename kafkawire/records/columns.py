@@ -54,6 +54,8 @@ WINDOW = 2 << 20
 PIECE = 16 << 20
 #: Bytes that are looked at in one go for headers alone.
 HEADERS_WINDOW = 8 << 20
+#: Bytes that are looked at where a part ends: no batch of it is expected there.
+_BEYOND = 1 << 14
 #: glibc keeps freed blocks up to the size of the largest that was freed once, but not more than 32 MiB (mallopt(3)).
 _KEPT = 31 << 20
 
@@ -241,30 +243,29 @@ def batches(
     check_crc: bool = True,
     max_batch_bytes: int = MAX_BATCH_BYTES,
     window: int = WINDOW,
-    take: Callable[[memoryview, int, int], int] | None = None,
+    take: Callable[[int], int] | None = None,
 ) -> Iterator[Batches | Batch | Damage]:
     """The batches in `data` in order of position, as many at a time as lie whole in a window.
 
     Args:
         data, start, end, check_crc, max_batch_bytes: see `records.read`.
         window: bytes.
-        take: called with bytes that begin with a batch, their position and `max_batch_bytes`; returns how many of them
-            are of batches that are not to be given. Where it took some and nothing follows at once, `Batches` of none
-            are given: what was taken can be used.
+        take: called with the position of the next batch; returns the bytes of batches from there on that are not to be
+            given. In their place there are `Batches` of none.
     """
     source = source_of(data)
     walk = BatchWalk(source, check_crc, max_batch_bytes, start)
     stop = source.size if end is None else min(end, source.size)
     position: int | None = start
     while position is not None and position < stop:
-        ahead = source.at(position, min(window, source.size - position))
-        taken = 0 if take is None else take(ahead, position, max_batch_bytes)
-        position += taken
-        found = _scan(ahead[taken:], position, walk, stop)
+        taken = 0 if take is None else take(position)
+        if taken:
+            yield _scan(memoryview(b""), position, walk, stop)
+            position += taken
+            continue
+        ahead = source.at(position, min(window, source.size - position, max(stop - position, _BEYOND)))
+        found = _scan(ahead, position, walk, stop)
         if not len(found):
-            if taken:
-                yield found  # the next batch may lie whole in the next window
-                continue
             item = walk.batch_at(position)
             if not isinstance(item, Batch):
                 damage = walk.damage(position, item, stop)

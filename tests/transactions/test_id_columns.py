@@ -13,6 +13,7 @@ from kafkawire import records
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.records import Batch, columns
 from kafkawire.records.columns import Batches
+from kafkawire.records.compression import MAX_BATCH_BYTES
 from kafkawire.transactions.auditing.id_history import EngineIdHistory, PlainIdHistory
 from kafkawire.transactions.coordinator import id_columns
 from kafkawire.transactions.coordinator.coordinator_rules import STATES, partition_list
@@ -126,9 +127,9 @@ def walked_by_engine(data: bytes, history: EngineIdHistory) -> EngineIdHistory:
     """Batches as they lie in the log, without columns of their headers; the others as usual."""
     following: int | None = None
 
-    def take(ahead: memoryview, position: int, most: int) -> int:
+    def take(position: int) -> int:
         nonlocal following
-        found = history.walk(np.frombuffer(ahead, np.uint8), following, most)
+        found = history.walk(np.frombuffer(data, np.uint8)[position:], following, MAX_BATCH_BYTES)
         following = int(found.ends[-1]) if found.batches else following
         return found.size
 

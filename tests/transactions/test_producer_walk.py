@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from kafkawire import logdir, records
 from kafkawire.logdir import LogFile
-from kafkawire.logdir.splits import batches_of, ranges
-from kafkawire.records import Damage
-from kafkawire.records.columns import Batches
+from kafkawire.logdir.file_source import FileSource
+from kafkawire.logdir.splits import ranges
 from kafkawire.transactions.log.appends import Appends
 from kafkawire.transactions.log.producer_append import Append
-from kafkawire.transactions.parts import segment_scan
+from kafkawire.transactions.parts import producer_walk, segment_scan
 from kafkawire.transactions.parts.producer_walk import ProducerWalk
 from kafkawire.transactions.parts.segment_scan import BatchScan, PartScan, SegmentState, read_part
 from kafkawire.wire.backend import native
@@ -160,48 +159,56 @@ def test_columns_and_counts_are_those_of_headers(data: bytes, size: int, whole: 
         assert found == read(file, size, whole=whole)
 
 
-class _Noted(ProducerWalk):
-    """Notes the bytes that it took of each window."""
-
-    def __init__(self, scan: BatchScan) -> None:
-        super().__init__(scan, None)
-        self.sizes = list[int]()
-
-    def take(self, data: memoryview, max_batch_bytes: int) -> int:
-        size = super().take(data, max_batch_bytes)
-        self.sizes.append(size)
-        return size
-
-
-def _items(data: bytes, window: int, walk: ProducerWalk | None, scan: BatchScan) -> Iterator[Append | Damage]:
-    with tempfile.TemporaryDirectory() as root:
+@given(segments(), st.integers(1, 3000), st.integers(1, 3000), st.booleans(), st.booleans())
+def test_chunks_and_windows_join(data: bytes, chunk: int, window: int, is_local: bool, whole: bool) -> None:
+    """Of a file that the engine reads itself, and of another store's."""
+    with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
         file = segment(root, data, "orders")
-        for item in batches_of(file, window=window, taker=walk):
-            for appends in walk.drain() if walk is not None else ():
-                yield from appends
-            if isinstance(item, Damage):
-                yield item
-            elif isinstance(item, Batches):
-                yield from (scan.add(item) or ()) if len(item) else ()
-            else:
-                scan.add_old(item)
-        for appends in walk.drain() if walk is not None else ():
-            yield from appends
+        expected = read(file, 700, whole=whole)
+        patch.setattr(producer_walk, "CHUNK", chunk)
+        for name in ("AT_ONCE", "WINDOW"):
+            patch.setattr(producer_walk, name, window)
+        if not is_local:
+            patch.setattr(FileSource, "descriptor", None)
+        assert read(file, 700, whole=whole) == expected
 
 
-@given(segments(), st.integers(70, 3000))
-def test_windows_join(data: bytes, window: int) -> None:
-    plain, scan = BatchScan("orders", None), BatchScan("orders", None)
-    expected = list(_items(data, window, None, plain))
-    assert list(_items(data, window, _Noted(scan), scan)) == expected
-    assert scan.result() == plain.result()
+def test_sound_logs_are_taken_whole_and_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    batches = [Written(0), Written(4), Written(1), Written(0), Written(5)]
+    file, sizes = segment(str(tmp_path), written(batches * 60), "orders"), list[int]()
+    take = ProducerWalk.take
+
+    def noted(self: ProducerWalk, source: FileSource, position: int, stop: int) -> int:
+        sizes.append(take(self, source, position, stop))
+        return sizes[-1]
+
+    def refused(self: FileSource, position: int, length: int) -> memoryview:
+        raise AssertionError(f"{length} bytes are read again")
+
+    monkeypatch.setattr(ProducerWalk, "take", noted)
+    monkeypatch.setattr(FileSource, "at", refused)
+    ((appends, scan),) = read(file, 0, whole=True)
+    assert (sizes, len(appends), scan.bytes) == ([file.size], 300, file.size)
 
 
-def test_sound_logs_are_taken_whole() -> None:
-    data = written([Written(0), Written(4), Written(1), Written(0), Written(5)] * 60)
-    scan = BatchScan("orders", None)
-    walk = _Noted(scan)
-    found = list(_items(data, 1 << 20, walk, scan))
-    assert walk.sizes == [len(data)]
-    assert len(found) == 300
-    assert scan.result().bytes == len(data)
+def test_a_long_batch_is_taken(tmp_path: Path) -> None:
+    """Of more bytes than are read at once."""
+    batch = records.build(
+        [records.Record(None, bytes(300_000), timestamp=1700)], base_offset=10, producer_id=1, producer_epoch=0,
+        base_sequence=0,
+    )  # fmt: skip
+    file = segment(str(tmp_path), batch, "orders")
+    with file.source() as source:
+        walk = ProducerWalk(BatchScan("orders", None), None)
+        assert walk.take(source, 0, len(batch)) == len(batch)
+    assert [len(appends) for appends in walk.drain()] == [1]
+
+
+def test_a_file_that_became_shorter_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    data = written([Written(0), Written(4)] * 50)
+    file = segment(str(tmp_path), data, "orders")
+    with file.source() as source:
+        os.truncate(file.path, 1000)
+        walk = ProducerWalk(BatchScan("orders", None), None)
+        assert 0 < walk.take(source, 0, len(data)) <= 1000
+        assert walk.take(source, 1000, len(data)) == 0

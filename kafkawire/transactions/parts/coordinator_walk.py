@@ -11,7 +11,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from kafkawire.logdir.file_source import FileSource
 from kafkawire.records.array_types import Bytes, Int64
+from kafkawire.records.columns import WINDOW
+from kafkawire.records.compression import MAX_BATCH_BYTES
 
 
 class Walked(NamedTuple):
@@ -67,11 +70,11 @@ class CoordinatorWalk:
         self._seen = seen
         self.following: int | None = None
 
-    def take(self, data: memoryview, max_batch_bytes: int) -> int:
-        """Take the batches at the beginning of `data`. Returns their bytes."""
-        content, taken = np.frombuffer(data, np.uint8), 0
+    def take(self, source: FileSource, position: int, stop: int) -> int:
+        """See `BatchTaker.take`."""
+        content, taken = np.frombuffer(source.at(position, min(WINDOW, stop - position)), np.uint8), 0
         while taken < len(content):
-            found = self._records.walk(content[taken:], self.following, max_batch_bytes)
+            found = self._records.walk(content[taken:], self.following, MAX_BATCH_BYTES)
             if not found.batches:
                 break
             self._scan.add_walked(found)

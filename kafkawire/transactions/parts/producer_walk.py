@@ -12,12 +12,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kafkawire.logdir.file_source import FileSource
 from kafkawire.records.array_types import Bytes, Int64
+from kafkawire.records.columns import WINDOW
+from kafkawire.records.compression import MAX_BATCH_BYTES
 from kafkawire.transactions.log.appends import Appends
 from kafkawire.wire.backend import native
 
 #: Whether the native engine takes them.
 ENGINE = native is not None
+#: Bytes after which no more are taken at once; and that are read from a file at once, few, so that they are in a near
+#: cache until their batches are taken.
+AT_ONCE, CHUNK = 2 << 20, 256 << 10
 
 
 class BrokerTimes(NamedTuple):
@@ -65,6 +71,13 @@ class ScannedLog(NamedTuple):
     digests: Bytes
     columns: tuple[Any, ...]
 
+    @classmethod
+    def of(cls, found: tuple[Any, ...]) -> ScannedLog:
+        """What the engine returns."""
+        size, batches, transactional, leader_epoch, times, runs, digests, columns = found
+        of_brokers = None if times is None else BrokerTimes(*times)
+        return cls(size, batches, transactional, leader_epoch, of_brokers, Runs(*runs), digests, columns)
+
 
 class LogScan(Protocol):
     """What counts batches.
@@ -92,17 +105,11 @@ class ProducerWalk:
         self._found: list[Appends] = []
         self.following: int | None = None
 
-    def take(self, data: memoryview, max_batch_bytes: int) -> int:
-        """Take the batches at the beginning of `data`. Returns their bytes."""
-        assert native is not None
-        content, by_brokers = np.frombuffer(data, np.uint8), self._scan.broker_written
-        size, batches, transactional, leader_epoch, times, runs, digests, columns = native.scan_log(
-            content, self.following, max_batch_bytes, by_brokers
-        )
-        if not batches:
+    def take(self, source: FileSource, position: int, stop: int) -> int:
+        """See `BatchTaker.take`."""
+        found = self._scanned(source, position, stop)
+        if not found.batches:
             return 0
-        of_brokers = None if times is None else BrokerTimes(*times)
-        found = ScannedLog(size, batches, transactional, leader_epoch, of_brokers, Runs(*runs), digests, columns)
         self.following = int(found.runs.ends[-1])
         appends = self._scan.add_scanned(found)
         if appends is not None:
@@ -110,6 +117,20 @@ class ProducerWalk:
         if self._seen is not None:
             self._seen(found.size)
         return found.size
+
+    def _scanned(self, source: FileSource, position: int, stop: int) -> ScannedLog:
+        """The engine reads a file of this machine itself, where the system lets it."""
+        assert native is not None
+        following, by_brokers, descriptor = self.following, self._scan.broker_written, source.descriptor
+        if descriptor is not None:
+            positions, sizes = (position, stop), (AT_ONCE, CHUNK)
+            found = ScannedLog.of(
+                native.scan_log_file(descriptor, positions, sizes, following, MAX_BATCH_BYTES, by_brokers)
+            )
+            if found.batches:
+                return found
+        data = np.frombuffer(source.at(position, min(WINDOW, stop - position)), np.uint8)
+        return ScannedLog.of(native.scan_log(data, following, MAX_BATCH_BYTES, by_brokers))
 
     def drain(self) -> list[Appends]:
         """Take out the batches of producers so far."""

@@ -19,7 +19,7 @@ use batches::{Batch, Batches, DATA, MALFORMED};
 use producer::{Producer, FIELDS, NONE};
 use producers::Producers;
 use replay::Replay;
-use scan::Scan;
+use scan::{Rules, Scan};
 
 /// Rows of batches that are handed to the reference at once.
 const MOST_ASKED: usize = 4096;
@@ -214,8 +214,28 @@ fn scan_log<'py>(
     by_brokers: bool,
 ) -> PyResult<Scanned<'py>> {
     let data = data.as_slice()?;
+    scanned(py, || Scan::of(data, following, Rules { max_batch_bytes, by_brokers }))
+}
+
+/// The same of a file, from one position up to another. `descriptor`: of the open file. `sizes`: bytes after which no more
+/// are taken, and that are read at once.
+#[pyfunction]
+fn scan_log_file(
+    py: Python<'_>,
+    descriptor: i32,
+    positions: (u64, u64),
+    sizes: (usize, usize),
+    following: Option<i64>,
+    max_batch_bytes: usize,
+    by_brokers: bool,
+) -> PyResult<Scanned<'_>> {
+    let file = format!("/dev/fd/{descriptor}");
+    scanned(py, || Scan::of_file(&file, positions, sizes, following, Rules { max_batch_bytes, by_brokers }))
+}
+
+fn scanned<'py>(py: Python<'py>, scan: impl FnOnce() -> Scan + Send) -> PyResult<Scanned<'py>> {
     let (scan, digests) = py.detach(|| {
-        let mut scan = Scan::take(data, following, max_batch_bytes, by_brokers);
+        let mut scan = scan();
         let digests = std::mem::take(&mut scan.digests).into_rows();
         (scan, digests)
     });
@@ -254,6 +274,7 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(range_digests, module)?)?;
     module.add_function(wrap_pyfunction!(scan_log, module)?)?;
+    module.add_function(wrap_pyfunction!(scan_log_file, module)?)?;
     module.add("LOG_RULES", rules::RULES.map(|(name, _)| name).to_vec())?;
     module.add_function(wrap_pyfunction!(transactions_of, module)?)?;
     module.add_class::<LogReplay>()

@@ -1,12 +1,17 @@
 //! The batches at the beginning of bytes -> columns of those of producers, and what is counted of all, in one pass:
 //! header, checksum, marker. `kafkawire.transactions.parts.segment_scan.BatchScan` is the reference in Python.
 
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
 use super::batches::{Batch, DATA, NO_COORDINATOR};
 use super::digests::Digests;
 use crate::records::header::{batch_at, Header, SIZE};
 
 /// Batches that are read before the columns take their fields: few, so that they are in the nearest cache.
 const BLOCK: usize = 64;
+/// Bytes of a file that are read at once, at most: where batches are long.
+const LONGEST_CHUNK: usize = 4 << 20;
 /// A marker as brokers write it: one record without timestamp delta or headers, key (0, type), value (0, epoch). Without
 /// the bit of the type, and the epoch's four bytes.
 const MARKER: [u8; 17] = [32, 0, 0, 0, 8, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0];
@@ -37,6 +42,8 @@ pub struct Scan {
     pub counts: Vec<i64>,
     pub digests: Digests,
     pub columns: Columns,
+    /// The offset below which the next batch does not begin.
+    after: i64,
 }
 
 /// The columns of `Appends`, without those that are the same for all, and without `intact_from`.
@@ -55,49 +62,92 @@ pub struct Columns {
     pub append_time: Vec<bool>,
 }
 
+/// What batches are taken by.
+#[derive(Clone, Copy)]
+pub struct Rules {
+    pub max_batch_bytes: usize,
+    /// All timestamps are those of brokers.
+    pub by_brokers: bool,
+}
+
 impl Scan {
+    /// The batches at the beginning of `data`, none below the offset `following`.
+    pub fn of(data: &[u8], following: Option<i64>, rules: Rules) -> Self {
+        let mut scan = Scan { leader_epoch: -1, after: following.unwrap_or(i64::MIN), ..Scan::default() };
+        scan.take(data, data.len(), rules);
+        scan
+    }
+
+    /// The same of a file's bytes from one position up to another, until `enough` are taken. Where they cannot be read the
+    /// batches end: the reference reads on, and says why. `chunk`: bytes that are read at once, more where batches are long.
+    pub fn of_file(
+        file: &str,
+        positions: (u64, u64),
+        (enough, chunk): (usize, usize),
+        following: Option<i64>,
+        rules: Rules,
+    ) -> Self {
+        let mut scan = Scan { leader_epoch: -1, after: following.unwrap_or(i64::MIN), ..Scan::default() };
+        let Ok(mut file) = File::open(file) else { return scan };
+        let (start, stop) = positions;
+        let bytes = usize::try_from(stop.saturating_sub(start)).unwrap_or(usize::MAX);
+        let mut chunk = vec![0; chunk.clamp(1, LONGEST_CHUNK).min(bytes)];
+        while scan.size < bytes.min(enough) {
+            let wanted = chunk.len().min(bytes - scan.size);
+            let at = SeekFrom::Start(start + scan.size as u64);
+            let Ok(()) = file.seek(at).and_then(|_| file.read_exact(&mut chunk[..wanted])) else { break };
+            let taken = scan.take(&chunk[..wanted], bytes.min(enough), rules);
+            let is_cut = wanted - taken > wanted / 8 && wanted < bytes - (scan.size - taken);
+            if is_cut && chunk.len() < LONGEST_CHUNK {
+                chunk.resize(2 * chunk.len(), 0);
+            } else if taken == 0 {
+                break;
+            }
+        }
+        scan
+    }
+
     /// Takes the batches at the beginning of `data`, up to one that the reference has to look at: what is no batch or is
-    /// damaged, goes back below `following`, or is a producer's control batch that no broker wrote as a marker.
-    ///
-    /// `by_brokers`: all timestamps are those of brokers.
-    pub fn take(data: &[u8], following: Option<i64>, max_batch_bytes: usize, by_brokers: bool) -> Self {
-        let mut scan = Scan { leader_epoch: -1, ..Scan::default() };
+    /// damaged, goes back in offset, or is a producer's control batch that no broker wrote as a marker. Returns their
+    /// bytes. `bytes`: of all data that are expected.
+    fn take(&mut self, data: &[u8], bytes: usize, rules: Rules) -> usize {
         let mut block = Vec::with_capacity(BLOCK);
-        let mut after = following.unwrap_or(i64::MIN);
-        while let Some(header) = batch_at(data, scan.size, true, max_batch_bytes) {
+        let mut at = 0;
+        while let Some(header) = batch_at(data, at, true, rules.max_batch_bytes) {
             let (base, last) = (header.base_offset, header.last_offset());
-            if base < after {
+            if base < self.after {
                 break;
             }
             let is_producers = header.producer_id >= 0;
             if is_producers {
-                let Some(batch) = batch_of(&header, &data[scan.size..scan.size + header.size()]) else { break };
-                scan.transactional += u64::from(batch.transactional);
+                let Some(batch) = batch_of(&header, &data[at..at + header.size()]) else { break };
+                self.transactional += u64::from(batch.transactional);
                 block.push(batch);
             }
-            match scan.ends.last_mut() {
-                Some(end) if base == after => *end = last + 1,
+            match self.ends.last_mut() {
+                Some(end) if base == self.after => *end = last + 1,
                 _ => {
-                    scan.bases.push(base);
-                    scan.ends.push(last + 1);
-                    scan.counts.push(0);
+                    self.bases.push(base);
+                    self.ends.push(last + 1);
+                    self.counts.push(0);
                 }
             }
-            after = last + 1;
-            *scan.counts.last_mut().expect("of the run") += i64::from(is_producers);
-            scan.digests.add(base, last, u64::from(header.crc));
-            scan.leader_epoch = scan.leader_epoch.max(header.leader_epoch);
-            if by_brokers || header.control() || header.log_append_time() {
-                scan.note_time(header.leader_epoch, header.max_timestamp);
+            self.after = last + 1;
+            *self.counts.last_mut().expect("of the run") += i64::from(is_producers);
+            self.digests.add(base, last, u64::from(header.crc));
+            self.leader_epoch = self.leader_epoch.max(header.leader_epoch);
+            if rules.by_brokers || header.control() || header.log_append_time() {
+                self.note_time(header.leader_epoch, header.max_timestamp);
             }
-            scan.batches += 1;
-            scan.size += header.size();
+            self.batches += 1;
+            self.size += header.size();
+            at += header.size();
             if block.len() == BLOCK {
-                scan.push_block(&mut block, data.len());
+                self.push_block(&mut block, bytes);
             }
         }
-        scan.push_block(&mut block, data.len());
-        scan
+        self.push_block(&mut block, bytes);
+        at
     }
 
     #[inline]
@@ -111,7 +161,7 @@ impl Scan {
         times.newest = times.newest.max(timestamp);
     }
 
-    /// Column after column. `bytes`: of the data; the first block says for how many batches they are.
+    /// Column after column. `bytes`: of all data; the first block says for how many batches they are.
     fn push_block(&mut self, block: &mut Vec<Batch>, bytes: usize) {
         let columns = &mut self.columns;
         let room = if columns.base_offset.is_empty() && !block.is_empty() {
