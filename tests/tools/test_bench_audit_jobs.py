@@ -43,8 +43,8 @@ def test_small_logs_are_measured_and_kept(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_refuses_answers_that_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter([b"one", b"two"])
-    monkeypatch.setattr(audit_jobs, "audited", lambda root, jobs: (Run(1, 1, 1), next(answers)))
+    answers = iter([b"one", b"two", b"two"])
+    monkeypatch.setattr(audit_jobs, "audited", lambda *_: (Run(1, 1, 1), next(answers)))
     with pytest.raises(BenchError, match="something else"):
         audit_jobs.compared(tmp_path, 1, 1, 1)
 

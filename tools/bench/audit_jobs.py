@@ -5,8 +5,9 @@
     python -m tools.bench.audit_jobs 1x5000000 2000x2000    # partitions and the transactions of each
     python -m tools.bench.audit_jobs --keep FOLDER          # generated logs stay there, for the next time
 
-Whole commands are measured, start included, in turns of one thread and two; of each the fastest counts. Two threads
-can only be compared with one on a machine that does nothing else: where the load is higher than one, that is printed.
+Whole commands are measured, start included, in turns of one thread and two; of each the fastest counts. Python's
+bytecode is there, as that of an installed package is. Two threads can only be compared with one on a machine that does
+nothing else: where the load is higher than one, that is printed.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ HEAD = (
 _ABOUT = """## The audit, by one thread and two
 
 Seconds of the whole command, start included, in turns, the fastest of {rounds} each; its processor time and its most
-memory (`python -m tools.bench.audit_jobs --write`). A transaction is a batch of data and its marker.
+memory (`python -m tools.bench.audit_jobs --write`). A transaction is a batch of data and its marker. Python's bytecode
+is there, as that of an installed package is.
 
 {head}
 {rows}
@@ -89,16 +91,20 @@ read side by side.
 """
 
 
-def audited(root: Path, jobs: int) -> tuple[Run, bytes]:
+def audited(root: Path, jobs: int, bytecode: Path) -> tuple[Run, bytes]:
     """An audit's cost, and its answer.
+
+    Args:
+        bytecode: where Python's is kept.
 
     Raises:
         BenchError: the audit failed.
     """
     command = [sys.executable, "-m", "kafkawire", "audit", str(root), "--jobs", str(jobs), "--format", "json"]
     with tempfile.TemporaryFile() as answer:
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(bytecode), "PYTHONDONTWRITEBYTECODE": ""}
         start = time.perf_counter()
-        child = subprocess.Popen(command, stdout=answer, stderr=subprocess.DEVNULL)
+        child = subprocess.Popen(command, stdout=answer, stderr=subprocess.DEVNULL, env=environment)
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -116,10 +122,13 @@ def compared(root: Path, partitions: int, transactions: int, rounds: int) -> Com
     """
     runs: dict[int, list[Run]] = {1: [], 2: []}
     answers = set()
-    for jobs in (1, 2) * rounds:
-        run, answer = audited(root, jobs)
-        runs[jobs].append(run)
+    with tempfile.TemporaryDirectory() as bytecode:
+        _, answer = audited(root, 2, Path(bytecode))
         answers.add(answer)
+        for jobs in (1, 2) * rounds:
+            run, answer = audited(root, jobs, Path(bytecode))
+            runs[jobs].append(run)
+            answers.add(answer)
     if len(answers) > 1:
         raise BenchError(f"{root}: two threads find something else than one")
     size = sum(file.stat().st_size for file in root.glob("*/*.log"))
