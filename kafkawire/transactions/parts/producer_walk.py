@@ -23,7 +23,7 @@ from kafkawire.wire.backend import native
 ENGINE = native is not None
 #: Bytes after which no more are taken at once; and that are read from a file at once, few, so that they are in a near
 #: cache until their batches are taken.
-AT_ONCE, CHUNK = 2 << 20, 256 << 10
+AT_ONCE, CHUNK = 1 << 20, 256 << 10
 
 
 class BrokerTimes(NamedTuple):
