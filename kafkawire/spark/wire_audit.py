@@ -30,11 +30,11 @@ from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.transport.config import Config
 from kafkawire.spark.auditing.audit_tables import for_driver
-from kafkawire.spark.auditing.outcome_judge import judged, judged_with, judgements, tasks_for
+from kafkawire.spark.auditing.outcome_judge import judged, judged_with, judgements
 from kafkawire.spark.auditing.outcome_rows import FACTS, EndedCell, id_rows
 from kafkawire.spark.auditing.replica_parts import drained, to_driver
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.session.jobs import Progress, cancel, job, narrow_rows
+from kafkawire.spark.session.jobs import Progress, cancel, job
 from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.sessions import session_on
 from kafkawire.spark.session.task_sizing import Rows, by_task
@@ -217,11 +217,8 @@ class _SparkReader:
         for one in others:
             first = first.union(one)
         using = {0: judged_with(cluster)}
-        cells = only(first, EndedCell).repartition(
-            tasks_for(self._judged)
-        )  # a task that reads a partition has all of it
-        with narrow_rows(self._spark):
-            return list(judgements(judged(first, cells, list(cluster.chosen), using, self._judged, opens=False)))
+        cells = only(first, EndedCell)
+        return list(judgements(judged(first, cells, list(cluster.chosen), using, self._judged, opens=False)))
 
     async def _job(self, what: str, work: Callable[[], list[T]]) -> list[T]:
         def run() -> list[T]:

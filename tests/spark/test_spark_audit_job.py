@@ -194,7 +194,7 @@ def test_logs_of_every_kind_give_the_local_answer(spark: SparkSession, tmp_path:
 
 def test_what_has_ended_in_parts_that_are_read_again_is_there_once(spark: SparkSession, tmp_path: Path) -> None:
     """Where offsets go back, which are missing depends on the parts before: the task that replays reads it again."""
-    from kafkawire.spark.auditing.outcome_rows import EndedCell, Transaction, one_a_row
+    from kafkawire.spark.auditing.outcome_rows import EndedCell, one_a_row
     from kafkawire.spark.auditing.replica_parts import Fleet
     from kafkawire.spark.listing.fleet_listing import listing
     from kafkawire.spark.session.typed_table import only
@@ -208,7 +208,7 @@ def test_what_has_ended_in_parts_that_are_read_again_is_there_once(spark: SparkS
         orders.marker("COMMIT", number % 3)
     listed = listing(spark, [logs.write()])
     small, whole = (
-        sorted(map(repr, one_a_row(only(facts, EndedCell), Transaction, whole=True).collect()))
+        sorted(map(repr, one_a_row(only(facts, EndedCell)).collect()))
         for facts in (Fleet.of(listed, Settings(), size).facts(whole=True) for size in (4096, 1 << 20))
     )
     assert small == whole

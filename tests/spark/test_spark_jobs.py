@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, JavaMember
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.session.jobs import cause, job, narrow_rows
+from kafkawire.spark.session.jobs import cause, job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -160,22 +159,6 @@ def test_a_failed_job_is_one_sentence(spark: SparkSession) -> None:
     with pytest.raises(SparkError) as caught, job(spark, "fails"):
         spark.range(0, 1, 1, 1).mapInArrow(broken, "id long").collect()
     assert str(caught.value).startswith("the Spark job failed: the workers' Python has no nowhere: install")
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("before", [None, "1048576"])
-def test_the_limit_of_arrow_batches_is_lifted_for_narrow_rows_only(spark: SparkSession, before: str | None) -> None:
-    name = "spark.sql.execution.arrow.maxBytesPerBatch"
-    default = spark.conf.get(name)
-    if before is not None:
-        spark.conf.set(name, before)
-    try:
-        with suppress(InterruptedError), narrow_rows(spark):
-            assert spark.conf.get(name) == str(2**31 - 1)
-            raise InterruptedError
-        assert spark.conf.get(name) == (default if before is None else before)
-    finally:
-        spark.conf.unset(name)
 
 
 @pytest.fixture

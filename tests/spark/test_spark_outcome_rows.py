@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,7 +23,7 @@ from kafkawire.transactions.log.endings import packed
 from tests.audit_logs import NOON
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 EARLIEST = -(1 << 63)
@@ -35,9 +35,9 @@ EARLIEST = -(1 << 63)
         (
             outcome_rows.FACTS.spark,
             "type:string,payload:binary,place:binary,label:binary,order:binary,partition:binary,offset:bigint,"
-            "cluster:int,producer_id:bigint,data_epoch:int,timestamp:bigint,kind:tinyint,marker_epoch:int,"
-            "outcome:tinyint,counts:boolean,first_offset:bigint,last_offset:bigint,first_timestamp:bigint,"
-            "last_timestamp:bigint,batches:int,coordinator_epoch:int",
+            "cluster:int,producer_id:bigint,data_epoch:int,timestamp:bigint,kind:tinyint,counts:boolean,"
+            "first_offset:bigint,last_offset:bigint,first_timestamp:bigint,last_timestamp:bigint,batches:int,"
+            "marker_epoch:int,coordinator_epoch:int,outcome:tinyint",
         ),
         (outcome_rows.FOUND.spark, "type:string,payload:binary,place:binary,label:binary,order:binary"),
         (
@@ -80,25 +80,14 @@ def test_a_decision_of_any_time_has_a_row(since: int, version: int, begins: int 
 
 @pytest.mark.spark
 def test_an_ended_transaction_is_as_it_was_packed(spark: SparkSession) -> None:
-    """In each class that it may be a row of."""
     chunk = packed(
         [(7, 5, NOON, 2, 1, 1, 0, 4, NOON - 9, NOON - 1, 3, 6), (8, 9, NOON, 6, 0, 0, 1, 8, NOON, NOON, 1, 2)]
     )
     place = Place("logs", "orders", 0)
     cells = spark.createDataFrame(pa.Table.from_batches(outcome_rows.ending_rows(1, place, [chunk])))
     of_place = outcome_rows.packed(place)
-    assert transactions_in(cells, outcome_rows.Transaction) == [
+    found = outcome_rows.one_a_row(only(cells, outcome_rows.EndedCell)).orderBy("producer_id").collect()
+    assert [outcome_rows.Transaction(*row) for row in found] == [
         outcome_rows.Transaction(1, of_place, 7, 1, 2, 4, NOON - 9, NOON - 1, 3, 5, NOON, 1, 6, 0),
         outcome_rows.Transaction(1, of_place, 8, 0, 6, 8, NOON, NOON, 1, 9, NOON, 0, 2, 1),
     ]
-    assert transactions_in(cells, outcome_rows.Judged) == [
-        outcome_rows.Judged(1, 7, 1, NOON, outcome_rows.ENDING, of_place, 5, b"", 1, 0, counts=True),
-        outcome_rows.Judged(1, 8, 0, NOON, outcome_rows.ENDING, of_place, 9, b"", 0, 1, counts=True),
-    ]
-
-
-def transactions_in(
-    cells: DataFrame, kind: type[outcome_rows.Judged | outcome_rows.Transaction]
-) -> list[tuple[Any, ...]]:
-    found = outcome_rows.one_a_row(only(cells, outcome_rows.EndedCell), kind, whole=True)
-    return [kind(*row) for row in found.orderBy("producer_id").collect()]

@@ -39,7 +39,7 @@ from kafkawire.spark.auditing.replica_parts import DriverFacts, Fleet, TaskEngin
 from kafkawire.spark.auditing.share_groups import share_answers, state_partitions
 from kafkawire.spark.auditing.transaction_table import table_of
 from kafkawire.spark.listing.fleet_listing import FoundReplicas, listing
-from kafkawire.spark.session.jobs import Progress, job, kept, narrow_rows
+from kafkawire.spark.session.jobs import Progress, job, kept
 from kafkawire.spark.session.sessions import QUICK_START, session_on
 from kafkawire.spark.session.shipping import PURE_PYTHON
 from kafkawire.spark.session.task_sizing import by_task
@@ -138,8 +138,7 @@ class _AuditJob(NamedTuple):
         if TaskEngine("python") in found_by_workers and os.environ.get("KAFKAWIRE_BACKEND") != "python":
             warnings.warn(PURE_PYTHON, RuntimeWarning, stacklevel=2)
         of_replicas = sorted((one for one in found_by_workers if isinstance(one, DriverFacts)), key=DriverFacts.order)
-        # By their content: to deal rows out in turn, Spark sorts them first.
-        cells = only(read, EndedCell).repartition(fleet.sizing.part_tasks, "payload")
+        cells = only(read, EndedCell)
         sums = [placed for one in found_by_workers if isinstance(one, list) for placed in one]
         failed = sorted((one for one in found_by_workers if isinstance(one, Unreadable)), key=lambda one: one.path)
         facts = self._facts(found, of_replicas, sums, failed)
@@ -172,7 +171,7 @@ class _AuditJob(NamedTuple):
                 audit = with_answers(audit, list(for_driver(tables.keep(judging))))
         if self.save is not None:
             with self._job("write tables"):
-                self.save.write({**tables.tables(self.spark), "transactions": table_of(read, cells, fleet)})
+                self.save.write({**tables.tables(self.spark), "transactions": table_of(read, fleet)})
         return replace(
             audit,
             findings=tuple(sorted(findings, key=finding_order)),
@@ -225,8 +224,7 @@ class _AuditJob(NamedTuple):
         chosen = [place for cluster in clusters for place in cluster.chosen]
         using = {0 if len(clusters) == 1 else ids[cluster.cluster_id]: judged_with(cluster) for cluster in clusters}
         judging = judged(read, cells, chosen, using, count, opens=opens, whole=self.save is not None)
-        with narrow_rows(self.spark):
-            return list(judgements(tables.keep(judging)))
+        return list(judgements(tables.keep(judging)))
 
     def _agreement(
         self,

@@ -6,16 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+from pyspark.sql.functions import expr
 
 from kafkawire import rows
-from kafkawire.records.control import EMPTY_CODE
 from kafkawire.spark.auditing.audit_tables import finding_rows, for_driver, found_rows
+from kafkawire.spark.auditing.judged_rows import NO_EPOCH, Ordered, dealt, in_order
 from kafkawire.spark.auditing.outcome_rows import (
     CASE,
     DECISION,
@@ -26,7 +25,6 @@ from kafkawire.spark.auditing.outcome_rows import (
     PREPARED,
     USE,
     Judged,
-    one_a_row,
     packed,
     unpacked,
 )
@@ -44,7 +42,6 @@ from kafkawire.transactions.checks.marker_outcomes import Tallies, judge_epoch
 from kafkawire.transactions.checks.open_transactions import OpenTallies, judge_opens
 from kafkawire.transactions.checks.undecided import EndedColumns, judge_undecided
 from kafkawire.transactions.coordinator.coordinator_log import pick_owner
-from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place, ProducerIdUse
 from kafkawire.transactions.log.endings import Ending
 from kafkawire.transactions.log.producer_append import OUTCOMES
@@ -55,31 +52,26 @@ from kafkawire.transactions.verdict.verdicts import judge as verdict_on
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Rows that are looked at together; a part of an epoch at either end of them is judged one by one, but for COMMITs.
-_ROWS = 1 << 16
-#: Whose rows are of one epoch of a producer id.
-_EPOCH = ("cluster", "producer_id", "data_epoch")
-
 
 def without_undecided(
-    batches: Iterable[pa.RecordBatch], tallies: Mapping[int, Tallies], decided_until: Mapping[int, int | None]
-) -> Iterator[pa.Table]:
-    """Judge the ended transactions that no decision is known for. Returns the other rows.
+    ordered: Iterable[Ordered], tallies: Mapping[int, Tallies], decided_until: Mapping[int, int | None]
+) -> Iterator[Ordered]:
+    """Judge the ended transactions that no decision is known for: all but a part of an epoch at either end of the rows
+    that are given at once, of which COMMITs only. Returns the other rows.
 
     Args:
-        batches: ordered by cluster, producer id, epoch of the data and time.
         tallies: by cluster. `decided_until`: by cluster, the latest time of any producer id.
     """
-    last: list[int] | None = None
+    last: tuple[int, ...] | None = None
     decided = False  # a decision of that epoch has been seen
-    for table in _tables(batches):
-        values = [_values(table, name) for name in _EPOCH]
-        kind = _values(table, "kind")
-        starts = np.flatnonzero(np.append(True, np.any([np.diff(column) != 0 for column in values], axis=0)))
-        group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(kind))))
-        first, following = ([column[at].item() for column in values] for at in (0, -1))
+    for found in ordered:
+        rows = found.rows
+        values = rows["producer_id"], rows["data_epoch"]
+        starts = np.flatnonzero(np.append(True, np.any([column[1:] != column[:-1] for column in values], axis=0)))
+        group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
+        first, following = ((found.cluster, *(column[at].item() for column in values)) for at in (0, -1))
         goes_on = first == last
-        is_decision = kind == DECISION
+        is_decision = rows["kind"] == DECISION
         seen = np.cumsum(is_decision)
         before = (seen - is_decision)[starts]
         early = seen == before[group]
@@ -90,55 +82,26 @@ def without_undecided(
         decided = bool(seen[-1] > before[-1]) or (goes_on and len(starts) == 1 and decided)
         last = following
         alone[-1] = False  # the next rows may go on with it
-        yield _left(table, values, kind == ENDING, alone[group], early, tallies, decided_until)
-
-
-def _left(
-    table: pa.Table,
-    values: list[npt.NDArray[Any]],
-    ended: npt.NDArray[np.bool_],
-    alone: npt.NDArray[np.bool_],
-    early: npt.NDArray[np.bool_],
-    tallies: Mapping[int, Tallies],
-    decided_until: Mapping[int, int | None],
-) -> pa.Table:
-    clusters, producer_id, data_epoch = values
-    marker_epoch, outcome, timestamp = (_values(table, name) for name in ("marker_epoch", "outcome", "timestamp"))
-    encoded = pc.dictionary_encode(table["place"].combine_chunks())
-    place = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    places = [unpacked(one) for one in encoded.dictionary.to_pylist()]
-    left = np.ones(len(clusters), bool)
-    for cluster in np.unique(clusters[ended]).tolist():
-        rows = np.flatnonzero(ended & (clusters == cluster))
+        left = np.ones(len(rows), bool)
+        at = np.flatnonzero(rows["kind"] == ENDING)
+        ended = rows[at]
         columns = EndedColumns(
-            producer_id[rows], data_epoch[rows], marker_epoch[rows], outcome[rows], timestamp[rows], place[rows], places
+            ended["producer_id"], ended["data_epoch"], ended["marker_epoch"], ended["outcome"], ended["timestamp"],
+            ended["place"].astype(np.int64), found.places,
+        )  # fmt: skip
+        left[at] = judge_undecided(
+            columns,
+            tallies[found.cluster],
+            alone=alone[group][at],
+            early=early[at],
+            decided_until=decided_until[found.cluster],
         )
-        left[rows] = judge_undecided(
-            columns, tallies[cluster], alone=alone[rows], early=early[rows], decided_until=decided_until[cluster]
-        )
-    return table if left.all() else table.filter(pa.array(left))
-
-
-def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(map(len, waiting)) >= _ROWS:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
-    if sum(map(len, waiting)):
-        yield pa.Table.from_batches(waiting)
-
-
-def _values(table: pa.Table, name: str) -> npt.NDArray[Any]:
-    """Null is -1: an epoch of no ended transaction with data, and of no decision."""
-    found: npt.NDArray[Any] = table[name].fill_null(-1).to_numpy()
-    return found
+        yield found if left.all() else found._replace(rows=rows[left])
 
 
 _ROWS_A_TASK = 1 << 19
-#: The columns that order rows: by epoch, too, since no ended transaction has several. What has none comes first.
-_ORDER = Judged._fields[: Judged._fields.index("payload")]
+#: What orders rows: cells of ended transactions come first in a cluster, and what has no epoch before what has one.
+_ORDER = "cluster", f"kind <> {ENDING}", *Judged._fields[1 : Judged._fields.index("payload")]
 
 
 class JudgedWith(NamedTuple):
@@ -200,27 +163,23 @@ def judged(
     kinds = f"{DECISION}, {FIRST_USE}, {USE}, {PREPARED}" + (f", {CASE}, {OWNER}" if opens else "")
     asked = only(facts, Judged).where(f"kind IN ({kinds})").drop("counts").join(counting, "place", "left")
     asked = asked.where(f"kind IN ({FIRST_USE}, {USE}) OR counts").select(*Judged._fields)
-    ended = one_a_row(cells.join(counting, "place", "left_semi"), Judged, whole=whole)
-    listed = asked.union(ended.where(f"outcome <> {EMPTY_CODE}"))
-    grouped = listed.repartition(tasks, "cluster", "producer_id").sortWithinPartitions(*_ORDER)
+    listed = asked.union(dealt(cells.join(counting, "place", "left_semi"), tasks, whole=whole))
+    grouped = listed.repartitionById(tasks, expr(f"CAST(pmod(producer_id, {tasks}) AS INT)"))
 
     def judge_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tallies: dict[int, Tallies] = defaultdict(Tallies)
         of_opens = OpenTallies()
         until = {number: one.latest for number, one in clusters.items()}
-        listed = chain.from_iterable(
-            map(Judged._make, zip(*(column.to_pylist() for column in table.columns), strict=True))
-            for table in without_undecided(batches, tallies, until)
-        )
+        listed = chain.from_iterable(map(_items, without_undecided(in_order(batches), tallies, until)))
         with every_breach(whole):
-            for (cluster, _), of_producer in groupby(listed, key=lambda row: (row.cluster, row.producer_id)):
+            for (cluster, _), of_producer in groupby(listed, key=lambda item: item[:2]):
                 found = _judge(of_producer, clusters[cluster], tallies[cluster], of_opens)
                 yield from finding_rows((cluster, one) for one in found)
             for one in tallies.values():
                 yield from found_rows((Placed(place, tally.answer()) for place, tally in one.all()), whole=whole)
             yield from found_rows(of_opens.placed(), whole=whole)
 
-    return by_batches(grouped, judge_rows, FOUND.spark)
+    return by_batches(grouped.sortWithinPartitions(*map(expr, _ORDER)), judge_rows, FOUND.spark)
 
 
 def tasks_for(count: int) -> int:
@@ -238,19 +197,42 @@ def judgements(found: DataFrame) -> Iterator[Placed]:
         yield Placed(place, tally.answer())
 
 
-def _judge(listed: Iterable[Judged], using: JudgedWith, tallies: Tallies, of_opens: OpenTallies) -> list[rows.Finding]:
+class _Item(NamedTuple):
+    """A row of a producer id. `data_epoch`: `NO_EPOCH` for none."""
+
+    cluster: int
+    producer_id: int
+    data_epoch: int
+    row: Judged | Ending
+
+
+def _items(found: Ordered) -> Iterator[_Item]:
+    rows, places = found.rows, found.places
+    for producer_id, epoch, time, kind, place, offset, marker_epoch, outcome, asked in rows.tolist():
+        row: Judged | Ending
+        if kind == ENDING:
+            row = Ending(places[place], offset, producer_id, epoch, marker_epoch, OUTCOMES[outcome], time)
+        else:
+            row = found.asked[asked]
+        yield _Item(found.cluster, producer_id, epoch, row)
+
+
+def _judge(listed: Iterable[_Item], using: JudgedWith, tallies: Tallies, of_opens: OpenTallies) -> list[rows.Finding]:
     """Judge the rows of one producer id, without keeping its ended transactions. Returns the verdicts on open ones."""
     decided_until = using.default
     findings: list[rows.Finding] = []
     for epoch, of_epoch in groupby(listed, key=attrgetter("data_epoch")):
-        if epoch is None:
+        each = (item.row for item in of_epoch)
+        if epoch == NO_EPOCH:
             by_kind: dict[int, list[Judged]] = defaultdict(list)
-            for row in of_epoch:
+            for row in each:
+                assert isinstance(row, Judged)
                 by_kind[row.kind].append(row)
             decided_until = _judge_uses(by_kind[FIRST_USE] + by_kind[USE], using, tallies)
             findings = _judge_opens(by_kind, using, of_opens)
         else:
-            judge_epoch(epoch, _of_epoch(epoch, of_epoch), tallies, decided_until=decided_until)
+            decided = (one if isinstance(one, Ending) else received(one.payload) for one in each)
+            judge_epoch(epoch, decided, tallies, decided_until=decided_until)
     return findings
 
 
@@ -281,14 +263,3 @@ def _judge_opens(listed: Mapping[int, list[Judged]], using: JudgedWith, tallies:
     found = [verdict_on(case) for case in cases]
     judge_opens(using.context, zip(cases, found, strict=True), prepared, tallies)
     return found
-
-
-def _of_epoch(epoch: int, listed: Iterable[Judged]) -> Iterator[Decision | Ending]:
-    """The decisions and ended transactions of rows."""
-    for row in listed:
-        if row.kind == ENDING:
-            assert row.timestamp is not None
-            what = OUTCOMES[row.outcome]
-            yield Ending(unpacked(row.place), row.offset, row.producer_id, epoch, row.marker_epoch, what, row.timestamp)
-        else:
-            yield received(row.payload)

@@ -1,8 +1,8 @@
 """The rows in which workers pass on what they find: a class for each kind (`FACTS`, `FOUND`).
 
-Rows of `Judged` and `EndedCell` are shuffled by cluster and producer id, into `outcome_judge`; owners among them,
-`Transaction` and `EndedCell` into the table of transactions (`transaction_table`). Violations and listed rows are
-written (`audit_tables`).
+Rows of `Judged` and `EndedCell` are shuffled by producer id, into `outcome_judge`: ended transactions many in a row
+(`judged_rows`). Owners among them, `Transaction` and `EndedCell` are shuffled into the table of transactions
+(`transaction_table`). Violations and listed rows are written (`audit_tables`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kafkawire.transactions.checks.cross_partition import first_uses
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests
 from kafkawire.transactions.checks.timed_decisions import begins, epochs
 from kafkawire.transactions.facts import Open, Place
-from kafkawire.transactions.log.endings import JUDGED, PACKED, Packed
+from kafkawire.transactions.log.endings import PACKED, Packed
 from kafkawire.transactions.verdict.cluster_facts import reach
 
 if TYPE_CHECKING:
@@ -89,15 +89,17 @@ class DigestCell(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What is judged beside other rows of its producer id. The fields up to `offset` order the rows.
+    """What is judged beside other rows of its producer id; or ended transactions, many in a row. The fields up to
+    `offset` order the rows.
 
     Attributes:
         cluster: its number.
-        data_epoch: of an ended transaction, or a decision on one; None for other kinds.
-        timestamp: of a marker, of the record that uses an id, or when a decision begins; None: before all times.
-        place: the replica, `packed`. `offset`: of the marker, or of the record; for a decision, its number.
-        payload: for a use, the transactional id; for an ended transaction nothing; for the others a value (`sent`).
-        marker_epoch, outcome: of an ended transaction.
+        producer_id: of a row of `ENDING`, the number of the task that judges it.
+        data_epoch: of a decision, of the data that it may be on; None for other kinds.
+        timestamp: of the record that uses an id, or when a decision begins; None: before all times.
+        place: the replica, `packed`. `offset`: of the record; for a decision, its number.
+        payload: for a use, the transactional id; for ended transactions see `judged_rows.dealt`; for the others a value
+            (`sent`).
         counts: whether the replica is the one that counts among those of its partition; the driver sets it.
     """
 
@@ -109,8 +111,6 @@ class Judged(NamedTuple):
     place: bytes = b""
     offset: int = 0
     payload: bytes = b""
-    marker_epoch: Int32 = 0
-    outcome: Int8 = 0
     counts: bool = False
 
 
@@ -134,7 +134,7 @@ class Transaction(NamedTuple):
 
 
 class EndedCell(NamedTuple):
-    """Ended transactions of a replica: many in a row, because one task makes those of a replica. See `one_a_row`.
+    """Ended transactions of a replica, many in a row. See `one_a_row`.
 
     Attributes:
         cluster: its number. `place`: the replica. `payload`: as `PACKED` or `JUDGED`.
@@ -277,25 +277,21 @@ def ending_cells(chunks: Iterable[Packed]) -> Iterator[bytes]:
             yield chunk[start : start + size].tobytes()
 
 
-def one_a_row(cells: DataFrame, kind: type[Judged | Transaction], *, whole: bool) -> DataFrame:
-    """Ended transactions, one a row.
+def one_a_row(cells: DataFrame) -> DataFrame:
+    """Ended transactions, all fields of which were kept: one a row of `Transaction`.
 
     Args:
-        cells: with the columns of `EndedCell`. `whole`: all fields were kept.
+        cells: with the columns of `EndedCell`.
     """
-    schema = schema_of(kind)
-    fields = PACKED if whole else JUDGED
+    schema = schema_of(Transaction)
 
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for several in _together(row for batch in batches for row in batch.to_pylist()):
-            ended = np.concatenate([np.frombuffer(row["payload"], fields) for row in several])
+            ended = np.concatenate([np.frombuffer(row["payload"], PACKED) for row in several])
             of_row = pa.array(
-                np.repeat(np.arange(len(several)), [len(row["payload"]) // fields.itemsize for row in several])
+                np.repeat(np.arange(len(several)), [len(row["payload"]) // PACKED.itemsize for row in several])
             )
             same: dict[str, list[Any]] = {name: [row[name] for row in several] for name in ("cluster", "place")}
-            same |= {
-                name: [value] * len(several) for name, value in (("kind", ENDING), ("payload", b""), ("counts", True))
-            }
             columns = [_column(field, ended, same, of_row) for field in schema]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 

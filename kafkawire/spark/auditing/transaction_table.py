@@ -99,19 +99,20 @@ def transactions(source: LogDirectory | Sequence[str], spark: SparkSession) -> D
     files = source.files if isinstance(source, LogDirectory) else ()
     keys = tuple(dict.fromkeys(key for file in files for key in file.tier_keys))
     fleet = Fleet.of(listing(spark, paths), Settings(), PART_BYTES, keys)
-    facts = fleet.facts(whole=True, strict=True)
-    return table_of(facts, only(facts, EndedCell).repartition(fleet.sizing.part_tasks), fleet)
+    return table_of(fleet.facts(whole=True, strict=True), fleet)
 
 
-def table_of(facts: DataFrame, cells: DataFrame, fleet: Fleet) -> DataFrame:
+def table_of(facts: DataFrame, fleet: Fleet) -> DataFrame:
     """The table of `transactions`.
 
     Args:
-        facts, cells: of the fleet, whole; see `outcome_rows.one_a_row`.
+        facts: of the fleet, whole.
     """
+    # One task makes the cells of a replica. By their content: to deal rows out in turn, Spark sorts them first.
+    cells = only(facts, EndedCell).repartition(fleet.sizing.part_tasks, "payload")
     clusters = _names(fleet)
     owners = only(facts, Judged).where(f"kind = {OWNER}").selectExpr("cluster", "producer_id", "payload AS owner")
-    found = only(facts, Transaction).union(one_a_row(cells, Transaction, whole=True))
+    found = only(facts, Transaction).union(one_a_row(cells))
     grouped = found.unionByName(owners, allowMissingColumns=True).repartition("cluster", "producer_id")
     ordered = grouped.sortWithinPartitions("cluster", "producer_id", expr("owner IS NULL"))
     return by_batches(ordered, lambda batches: _projected(batches, clusters), from_arrow_schema(SCHEMA))

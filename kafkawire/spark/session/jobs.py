@@ -23,7 +23,6 @@ Progress = Callable[[str, int, int], None]
 
 _POLL_S = 0.2
 _GROUP = "kafkawire"
-_BATCH_BYTES, _UNLIMITED = "spark.sql.execution.arrow.maxBytesPerBatch", str((1 << 31) - 1)
 
 _DRIVER_LOST = "Spark's driver ended, and it may have run out of memory: raise spark.driver.memory (1g by default)"
 #: All that py4j's error states where the connection broke in the midst of a call. An exception in Java would follow.
@@ -107,19 +106,6 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
     finally:
         with suppress(PySparkException, Py4JError, OSError):  # the driver may be gone: the job has its own error
             frame.unpersist()
-
-
-@contextmanager
-def narrow_rows(spark: SparkSession) -> Iterator[None]:
-    """For workers that take rows of few bytes. Where the bytes of an Arrow batch are limited, Spark adds them up after
-    each row, which takes half of the job's time; the number of rows is limited in any case."""
-    before = spark.conf.get(_BATCH_BYTES, None)
-    spark.conf.set(_BATCH_BYTES, _UNLIMITED)
-    try:
-        yield
-    finally:
-        with suppress(PySparkException, Py4JError, OSError):  # the driver may be gone: the job has its own error
-            spark.conf.unset(_BATCH_BYTES) if before is None else spark.conf.set(_BATCH_BYTES, before)
 
 
 def cause(error: BaseException) -> str:
