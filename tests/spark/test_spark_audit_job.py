@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -209,10 +211,40 @@ def test_what_has_ended_in_parts_that_are_read_again_is_there_once(spark: SparkS
     listed = listing(spark, [logs.write()])
     small, whole = (
         sorted(map(repr, one_a_row(only(facts, EndedCell)).collect()))
-        for facts in (Fleet.of(listed, Settings(), size).facts(whole=True) for size in (4096, 1 << 20))
+        for facts in (Fleet.of(listed, Settings(), size).facts(whole=True) for size in (1024, 1 << 20))
     )
     assert small == whole
     assert len(small) == 300
+
+
+def test_a_large_replica_is_read_in_parts_and_a_small_one_by_one_task(spark: SparkSession, tmp_path: Path) -> None:
+    from kafkawire.spark.auditing.replica_parts import Fleet
+    from kafkawire.spark.listing.fleet_listing import listing
+
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    for partition, count in enumerate((3, 300)):
+        orders = logs.partition("orders", partition)
+        for number in range(count):
+            orders.data(number % 3)
+            orders.marker("COMMIT", number % 3)
+    path = logs.write()
+    listed = listing(spark, [path])
+    parts = {
+        size: [
+            (row.path is not None, row.part is not None)
+            for row in Fleet.of(listed, Settings(), size).planned().collect()
+        ]
+        for size in (1024, 1 << 20)
+    }
+    assert parts[1 << 20] == [(True, False)] * 2
+    assert sorted(parts[1024])[:3] == [(False, True)] * 3
+    assert sorted(parts[1024])[-2:] == [(True, False), (True, True)]
+    plans = {
+        size: Fleet.of(listed, Settings(), size).facts(whole=False)._jdf.queryExecution().toString() for size in parts
+    }
+    assert ("Union" in plans[1024], "Union" in plans[1 << 20]) == (True, False)  # nothing else is shuffled
+    local, by_spark = both(spark, Settings(), path, part_bytes=1024)
+    assert by_spark == local
 
 
 def test_injected_violations_are_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -236,30 +268,6 @@ def test_faults_of_one_field_are_named_as_on_one_machine(spark: SparkSession, tm
     assert any(local.values())
 
 
-def test_workers_without_the_engine_are_named(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
-
-    from kafkawire import spark as kafkawire_spark
-    from kafkawire.spark.auditing.replica_parts import Fleet, TaskEngine, to_driver
-
-    logs = LogDirectory(tmp_path / "logs", ids=0)
-    logs.partition("orders").data(1)
-    facts = Fleet.facts
-
-    def with_another_task(fleet: Fleet, *, whole: bool, strict: bool = False) -> DataFrame:
-        """One that ran without the engine."""
-        rows = pa.Table.from_batches([to_driver(TaskEngine("python"))])
-        return facts(fleet, whole=whole, strict=strict).union(spark.createDataFrame(rows))
-
-    monkeypatch.delenv("KAFKAWIRE_BACKEND", raising=False)
-    monkeypatch.setattr(Fleet, "facts", with_another_task)
-    with pytest.warns(RuntimeWarning, match="Spark's workers run kafkawire in pure Python"):
-        kafkawire_spark.audit([logs.write()], spark=spark)
-
-
 def test_accepts_logs_without_transactions(spark: SparkSession, tmp_path: Path) -> None:
     logs = LogDirectory(tmp_path / "logs", ids=0)
     logs.partition("orders").plain()
@@ -275,10 +283,10 @@ def test_reports_a_failed_job_in_one_sentence(
     from kafkawire.spark.auditing import replica_parts
     from kafkawire.spark.errors import SparkError
 
-    def broken(*parts: object) -> None:
+    def broken(*given: object, **settings: object) -> None:
         raise ValueError("a replica\nthat breaks")
 
-    monkeypatch.setattr(replica_parts, "_cells", broken)
+    monkeypatch.setattr(replica_parts, "_replayed", broken)
     logs = LogDirectory(tmp_path / "logs")
     logs.partition("orders").data(1)
     with pytest.raises(SparkError) as caught:
@@ -332,13 +340,12 @@ def test_a_file_that_a_running_broker_deletes_ends_no_look_at_the_sizes(
     assert are_small([str(tmp_path)])
 
 
+@pytest.mark.parametrize("part_bytes", [PART_BYTES, 4])
 def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part_bytes: int
 ) -> None:
-    """The others have their findings, the error is named with the replica; a table of transactions fails."""
-    from pyspark.sql import DataFrame
-    from pyspark.sql.pandas.types import from_arrow_schema
-
+    """Read by one task or in parts, the others have their findings, and the error is named with the replica; a table of
+    transactions fails."""
     from kafkawire import spark as kafkawire_spark
     from kafkawire.spark.auditing import replica_parts
 
@@ -346,35 +353,42 @@ def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
     for number in range(3):
         logs.partition("orders", number).data(7, at=NOON)
     path, bad = logs.write(), str(tmp_path / "logs" / "orders-1")
-    read = PartTask.read
 
-    def raising(task: PartTask) -> PartColumns:
-        if bad in task.file.path:
-            raise IndexError("out of range")
-        return read(task)
+    @contextmanager
+    def fault() -> Iterator[None]:
+        """In the process in which the block is."""
+        with pytest.MonkeyPatch.context() as patch:
+            reading, read = ReplicaMerge.reading, PartTask.read
 
-    def parts(fleet: replica_parts.Fleet) -> DataFrame:
-        """In this process, where the fault is."""
-        names, size = replica_parts.PARTS.names, fleet.sizing.part_bytes
-        listed = (row.asDict() for row in fleet.replicas.collect())
-        planned = [dict(zip(names, one, strict=True)) for one in replica_parts._parts(listed, size, fleet.roots)]
-        cells = list(replica_parts._cells(iter(planned)))
-        return spark.createDataFrame(cells, from_arrow_schema(replica_parts.COLUMNS))
+            def raising(merge: ReplicaMerge, *given: Any) -> Iterator[None]:
+                if merge._replica.partition.path == bad:
+                    raise IndexError("out of range")
+                return reading(merge, *given)
 
-    read_whole = ReplicaMerge.read
+            def raising_part(task: PartTask) -> PartColumns:
+                if bad in task.file.path:
+                    raise IndexError("out of range")
+                return read(task)
 
-    def raising_whole(merge: ReplicaMerge, *given: Any) -> None:
-        if merge._replica.partition.path == bad:
-            raise IndexError("out of range")
-        read_whole(merge, *given)
+            patch.setattr(ReplicaMerge, "reading", raising)
+            patch.setattr(PartTask, "read", raising_part)
+            yield
 
-    monkeypatch.setattr(PartTask, "read", raising)
-    monkeypatch.setattr(ReplicaMerge, "read", raising_whole)  # how one process reads
-    monkeypatch.setattr(replica_parts.Fleet, "parts", parts)
-    found = kafkawire_spark.audit([path], spark=spark)
+    def with_fault(work: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        def failing(*given: Any, **settings: Any) -> Iterator[Any]:
+            with fault():
+                yield from work(*given, **settings)
+
+        return failing
+
+    for name in ("_replayed", "_cells"):
+        monkeypatch.setattr(replica_parts, name, with_fault(getattr(replica_parts, name)))
+    found = kafkawire_spark.audit([path], spark=spark, part_bytes=part_bytes)
     assert {finding.partition for finding in found.findings} == {0, 2}
     assert not found.read.complete
     assert f"{bad} was not read: unexpected IndexError: out of range" in found.read.gaps
-    assert found.read.gaps == transactions.audit(logdir.open(path), paths=(path,)).read.gaps
+    with fault():
+        local = transactions.audit(logdir.open(path), paths=(path,))
+    assert found.read.gaps == local.read.gaps
     with pytest.raises(Exception, match="unexpected IndexError: out of range"):
         kafkawire_spark.transactions([path], spark=spark).count()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,9 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 import kafkawire
+from kafkawire.spark.errors import SparkError
 from kafkawire.spark.session import shipping
+from tests.audit_logs import LogDirectory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,3 +83,57 @@ def test_shipping_warns_that_workers_run_pure_python() -> None:
 def test_workers_with_the_native_engine_need_nothing(spark: SparkSession, recwarn: pytest.WarningsRecorder) -> None:
     shipping.ship_where_missing(spark)
     assert [one for one in recwarn if one.category is RuntimeWarning] == []
+
+
+NATIVE, CHOSEN, MISSING = (
+    shipping.TaskEngine("native", False), shipping.TaskEngine("python", True), shipping.TaskEngine("python", False)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("driver", "wanted", "workers", "raises", "warns"),
+    [
+        ("native", None, [NATIVE], False, False),
+        ("native", None, [NATIVE, CHOSEN], False, True),
+        ("native", None, [NATIVE, MISSING], True, False),
+        ("python", None, [MISSING], False, True),  # a checkout whose engine is not built
+        ("python", "python", [MISSING, CHOSEN], False, False),
+    ],
+)
+def test_workers_in_pure_python_are_named_and_refused_where_the_driver_has_the_engine(
+    monkeypatch: pytest.MonkeyPatch, driver: str, wanted: str | None, workers: list[shipping.TaskEngine], raises: bool,
+    warns: bool,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(shipping, "backend", driver)
+    monkeypatch.delenv("KAFKAWIRE_BACKEND", raising=False)
+    if wanted:
+        monkeypatch.setenv("KAFKAWIRE_BACKEND", wanted)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        refused = pytest.raises(SparkError, match="without its native engine, which this process has")
+        with refused if raises else nullcontext():
+            shipping.check_engines(workers)
+    assert [str(one.message) for one in given] == [shipping.PURE_PYTHON] * warns
+
+
+AUDIT = """
+import sys
+from kafkawire import spark
+with spark.local_session("local[1]", conf={"spark.executorEnv.KAFKAWIRE_BACKEND": sys.argv[2]}) as session:
+    spark.audit([sys.argv[1]], spark=session)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_an_audit_whose_workers_run_pure_python_warns(tmp_path: Path) -> None:
+    """With real workers: those of this session are asked to."""
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    logs.partition("orders").data(1)
+    environment = {name: value for name, value in os.environ.items() if name != "KAFKAWIRE_BACKEND"}
+    done = subprocess.run(
+        [sys.executable, "-c", AUDIT, logs.write(), "python"], capture_output=True, text=True, timeout=600,
+        env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"RuntimeWarning: {shipping.PURE_PYTHON}" in done.stderr

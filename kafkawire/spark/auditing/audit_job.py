@@ -10,7 +10,6 @@ machine.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from itertools import groupby
@@ -35,13 +34,12 @@ from kafkawire.spark.auditing.outcome_rows import (
     ListedFinding,
     replica_digests,
 )
-from kafkawire.spark.auditing.replica_parts import DriverFacts, Fleet, TaskEngine, numbers
+from kafkawire.spark.auditing.replica_parts import DriverFacts, Fleet, numbers
 from kafkawire.spark.auditing.share_groups import share_answers, state_partitions
 from kafkawire.spark.auditing.transaction_table import table_of
 from kafkawire.spark.listing.fleet_listing import FoundReplicas, listing
 from kafkawire.spark.session.jobs import Progress, job, kept
 from kafkawire.spark.session.sessions import QUICK_START, session_on
-from kafkawire.spark.session.shipping import PURE_PYTHON
 from kafkawire.spark.session.task_sizing import by_task
 from kafkawire.spark.session.typed_table import only
 from kafkawire.transactions.answers import Placed, every_breach
@@ -135,8 +133,6 @@ class _AuditJob(NamedTuple):
         found, whole = fleet.found, self.save is not None
         with self._job("read replicas"):
             found_by_workers = list(for_driver(read))
-        if TaskEngine("python") in found_by_workers and os.environ.get("KAFKAWIRE_BACKEND") != "python":
-            warnings.warn(PURE_PYTHON, RuntimeWarning, stacklevel=2)
         of_replicas = sorted((one for one in found_by_workers if isinstance(one, DriverFacts)), key=DriverFacts.order)
         cells = only(read, EndedCell)
         sums = [placed for one in found_by_workers if isinstance(one, list) for placed in one]
@@ -150,7 +146,9 @@ class _AuditJob(NamedTuple):
         count, opens = sum(one.judged for one in of_replicas), any(one.opens for one in of_replicas)
         if count:
             with self._job("judge transactions"):
-                answers += self._outcomes(facts, read, cells, count, numbers(found), tables, opens=opens)
+                answers += self._outcomes(
+                    facts, read, cells, count, numbers(found), tables, opens=opens, all_read=not failed
+                )
         facts = replace(facts, answers=[*facts.answers, *answers])
         tables.paths, tables.damage = paths_of(facts), facts.damage
         with self._job("take damage"):
@@ -219,11 +217,14 @@ class _AuditJob(NamedTuple):
         tables: WorkerTables,
         *,
         opens: bool,
+        all_read: bool,
     ) -> list[Placed]:
         clusters = [ClusterFacts(part, self.settings, cluster) for cluster, part in by_cluster(facts)]
         chosen = [place for cluster in clusters for place in cluster.chosen]
         using = {0 if len(clusters) == 1 else ids[cluster.cluster_id]: judged_with(cluster) for cluster in clusters}
-        judging = judged(read, cells, chosen, using, count, opens=opens, whole=self.save is not None)
+        # Workers have rows of a replica that failed, too.
+        counting = None if all_read and len(chosen) == len(facts.partitions) else chosen
+        judging = judged(read, cells, counting, using, count, opens=opens, whole=self.save is not None)
         return list(judgements(tables.keep(judging)))
 
     def _agreement(

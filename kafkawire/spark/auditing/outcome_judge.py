@@ -141,7 +141,7 @@ def judged_with(cluster: ClusterFacts) -> JudgedWith:
 def judged(
     facts: DataFrame,
     cells: DataFrame,
-    chosen: Sequence[Place],
+    chosen: Sequence[Place] | None,
     clusters: Mapping[int, JudgedWith],
     count: int,
     *,
@@ -153,17 +153,22 @@ def judged(
     Args:
         facts: rows of `FACTS`. `opens`: whether open transactions are among them.
         cells: of ended transactions, with the columns of `EndedCell`. `count`: of all rows that are judged.
-        chosen: the replicas that count.
+        chosen: the replicas that count; None: all, which needs no join.
         clusters: by number.
         whole: with all violations.
     """
-    places = pa.table({"place": pa.array([packed(place) for place in chosen], pa.binary())})
-    counting = facts.sparkSession.createDataFrame(places, "place binary").selectExpr("place", "true AS counts")
     tasks = tasks_for(count)
     kinds = f"{DECISION}, {FIRST_USE}, {USE}, {PREPARED}" + (f", {CASE}, {OWNER}" if opens else "")
-    asked = only(facts, Judged).where(f"kind IN ({kinds})").drop("counts").join(counting, "place", "left")
-    asked = asked.where(f"kind IN ({FIRST_USE}, {USE}) OR counts").select(*Judged._fields)
-    listed = asked.union(dealt(cells.join(counting, "place", "left_semi"), tasks, whole=whole))
+    asked = only(facts, Judged).where(f"kind IN ({kinds})").drop("counts")
+    if chosen is None:
+        asked = asked.selectExpr("*", "true AS counts")
+    else:
+        places = pa.table({"place": pa.array([packed(place) for place in chosen], pa.binary())})
+        counting = facts.sparkSession.createDataFrame(places, "place binary").selectExpr("place", "true AS counts")
+        asked = asked.join(counting, "place", "left").where(f"kind IN ({FIRST_USE}, {USE}) OR counts")
+        asked = asked.select(*Judged._fields)
+        cells = cells.join(counting, "place", "left_semi")
+    listed = asked.union(dealt(cells, tasks, whole=whole))
     grouped = listed.repartitionById(tasks, expr(f"CAST(pmod(producer_id, {tasks}) AS INT)"))
 
     def judge_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -27,7 +27,7 @@ from kafkawire.transactions.checks.cross_partition import first_uses
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests
 from kafkawire.transactions.checks.timed_decisions import begins, epochs
 from kafkawire.transactions.facts import Open, Place
-from kafkawire.transactions.log.endings import PACKED, Packed
+from kafkawire.transactions.log.endings import PACKED, Packed, stacked
 from kafkawire.transactions.verdict.cluster_facts import reach
 
 if TYPE_CHECKING:
@@ -271,10 +271,12 @@ def ending_rows(cluster: int, place: Place, chunks: Iterable[Packed]) -> Iterato
 
 def ending_cells(chunks: Iterable[Packed]) -> Iterator[bytes]:
     """Ended transactions in cells of bounded size."""
-    for chunk in chunks:
-        size = max(1, _ENDINGS_CELL // chunk.dtype.itemsize)
-        for start in range(0, len(chunk), size):
-            yield chunk[start : start + size].tobytes()
+    listed = list(chunks)
+    if listed:
+        rows = stacked(listed, listed[0].dtype)
+        size = max(1, _ENDINGS_CELL // rows.dtype.itemsize)
+        for start in range(0, len(rows), size):
+            yield rows[start : start + size].tobytes()
 
 
 def one_a_row(cells: DataFrame) -> DataFrame:

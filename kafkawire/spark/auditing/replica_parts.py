@@ -1,7 +1,8 @@
-"""Replicas read in parts: a part of a segment a row, read by some task; a task replays the parts of a replica in order.
+"""Replicas as rows: a task reads and replays several, one after the other. A large one is read in parts, a part of a
+segment a row, by any tasks; one task replays the parts of a replica in order.
 
-A row is what a task sees of the fleet: the part's file, and, once a replica, the names of its folder. A part's columns
-take about five bytes a batch. What has ended leaves the task that replays as rows, part after part.
+A row is what a task sees of the fleet: once a replica the names of its folder, and a part's file. A part's columns take
+about five bytes a batch. What has ended leaves the task that replays as rows, step by step.
 """
 
 from __future__ import annotations
@@ -35,7 +36,14 @@ from kafkawire.spark.auditing.outcome_rows import (
 from kafkawire.spark.listing.fleet_listing import OF_DRIVER, FoundReplicas, as_batches, found_in
 from kafkawire.spark.listing.tier_listing import of_partitions, once, replica_at, segment_sizes, with_tiers
 from kafkawire.spark.session.sent_values import received, sent
-from kafkawire.spark.session.task_sizing import MOST_PLANNERS, Rows, TaskLimits, by_task, tasks_for
+from kafkawire.spark.session.task_sizing import (
+    FEWEST_TASKS,
+    MOST_PLANNERS,
+    Rows,
+    TaskLimits,
+    by_task,
+    tasks_for,
+)
 from kafkawire.transactions.answers import Answer, Placed, every_breach
 from kafkawire.transactions.auditing.local_audit import to_read
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
@@ -46,7 +54,6 @@ from kafkawire.transactions.failed_reading import ReadingError, reason_of
 from kafkawire.transactions.parts.part_columns import decode, encode
 from kafkawire.transactions.parts.part_scan import PartTask
 from kafkawire.transactions.verdict.settings import Settings
-from kafkawire.wire.backend import backend
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,8 +63,15 @@ _CELL_BYTES = 1 << 20
 _CELLS = 16
 #: Replicas whose parts a task plans.
 _PLANNED = 256
+#: One task reads and replays a replica of at most as many parts: to read it takes seconds, as it would to pass the
+#: columns of its batches from task to task.
+_READ_BY_ONE = 16
+#: Of tasks that read whole replicas each has as many times the bytes that are worth a task of their own.
+_OF_WHOLE = 4
+#: Ended transactions of a replica that wait for a row, at least.
+_WAITING = 1 << 15
 
-#: `part`: the `PartTask`.
+#: `part`: the `PartTask`; a replica that one task reads has a row without it.
 PARTS = pa.schema(
     [
         ("real", pa.binary()),
@@ -86,13 +100,25 @@ Roots = Mapping[str, tuple[int, AuditedReplica]]
 
 
 class PartSizing(NamedTuple):
-    """Bytes of a part; how many replicas there are, bytes and number of segments in them; the most tasks."""
+    """Bytes of a part; how many replicas there are, bytes and number of segments in them; the most tasks; bytes of the
+    largest replica, None where they are not known."""
 
     part_bytes: int
     replicas: int
     size: int
     files: int = 0
     limits: TaskLimits = TaskLimits()
+    largest: int | None = None
+
+    def is_read_by_one(self, size: int) -> bool:
+        """Whether one task reads and replays a replica of that many bytes."""
+        return size <= _READ_BY_ONE * self.part_bytes
+
+    @property
+    def whole_tasks(self) -> int:
+        """The number of tasks that read whole replicas."""
+        tasks = tasks_for(self.size, self.files, _OF_WHOLE * self.limits.tasks) // _OF_WHOLE
+        return max(1, min(self.replicas, self.limits.tasks, max(FEWEST_TASKS, tasks)))
 
     @property
     def tasks(self) -> int:
@@ -142,25 +168,31 @@ class Fleet(NamedTuple):
             tier_keys: paths of private keys for encrypted tiers.
         """
         found = found_in(listed.where(OF_DRIVER).toArrow())
-        count, tiers, size, files = found.size
-        sizing = PartSizing(part_bytes, count + tiers, size, files, TaskLimits.of(listed.sparkSession))
+        count, tiers, size, files, largest = found.size
+        limits = TaskLimits.of(listed.sparkSession)
+        sizing = PartSizing(part_bytes, count + tiers, size, files, limits, None if tiers else largest)
         tiered = Tiered(listed, tiers, tier_keys)
         return cls(found, with_tiers(*tiered), sizing, _of_roots(found, settings), tiered)
 
-    def parts(self) -> DataFrame:
-        """The columns of all parts of replicas, in cells; in no order."""
+    def planned(self) -> DataFrame:
+        """The rows of `PARTS`; in no order."""
         sizing, roots = self.sizing, self.roots
 
         def plan(listed: Rows) -> Iterator[pa.RecordBatch]:
-            yield from as_batches(_parts(listed, sizing.part_bytes, roots), PARTS)
+            yield from as_batches(_parts(listed, sizing, roots), PARTS)
+
+        few = min(MOST_PLANNERS, 1 + sizing.replicas // _PLANNED)
+        ordered = self.replicas.repartition(few, "real").sortWithinPartitions("sort")
+        return by_task(ordered, plan, from_arrow_schema(PARTS))
+
+    def columns(self, planned: DataFrame) -> DataFrame:
+        """The columns of all parts, in cells; in no order."""
 
         def read(listed: Rows) -> Iterator[pa.RecordBatch]:
             yield from as_batches(_cells(listed), COLUMNS, _CELLS)
 
-        few = min(MOST_PLANNERS, 1 + sizing.replicas // _PLANNED)
-        ordered = self.replicas.repartition(few, "real").sortWithinPartitions("sort")
-        planned = by_task(ordered, plan, from_arrow_schema(PARTS))
-        return by_task(planned.repartition(sizing.part_tasks), read, from_arrow_schema(COLUMNS))
+        parts = planned.where("part IS NOT NULL").repartition(self.sizing.part_tasks)
+        return by_task(parts, read, from_arrow_schema(COLUMNS))
 
     def facts(self, *, whole: bool, strict: bool = False) -> DataFrame:
         """The facts of replicas, as rows of `outcome_rows.FACTS`.
@@ -169,18 +201,19 @@ class Fleet(NamedTuple):
             whole: with open transactions, all columns of ended ones, and every violation.
             strict: an error in the reading of one replica ends the job; otherwise the driver gets it (`Unreadable`).
         """
-        roots = self.roots
+        roots, sizing = self.roots, self.sizing
 
         def replay(listed: Rows) -> Iterator[pa.RecordBatch]:
             with every_breach(whole):
                 yield from _replayed(listed, roots, whole=whole, strict=strict)
 
-        in_order = (
-            self.parts()
-            .repartition(self.sizing.tasks, "real")
-            .sortWithinPartitions("sort", "segment", "number", "cell")
-        )
-        return by_task(in_order, replay, FACTS.spark)
+        planned = self.planned()
+        found = by_task(planned.where("part IS NULL").repartition(sizing.whole_tasks), replay, FACTS.spark)
+        if sizing.largest is not None and sizing.is_read_by_one(sizing.largest):
+            return found
+        columns = self.columns(planned).repartition(sizing.tasks, "real")
+        in_order = columns.sortWithinPartitions("sort", "segment", "number", "cell")
+        return found.union(by_task(in_order, replay, FACTS.spark))
 
     def tier_answers(self, clocks: Mapping[str, int | None], *, whole: bool = False) -> DataFrame:
         """The answers on tiers, as rows of `outcome_rows.FOUND`.
@@ -214,12 +247,6 @@ def _of_roots(found: FoundReplicas, settings: Settings) -> Roots:
     }
 
 
-class TaskEngine(NamedTuple):
-    """The engine that a task ran with: `native` or `python`."""
-
-    name: str
-
-
 class DriverFacts(NamedTuple):
     """The facts of a replica for the driver.
 
@@ -238,13 +265,16 @@ class DriverFacts(NamedTuple):
         return self.facts.partition.place, self.facts.path
 
 
-def _parts(listed: Rows, part_bytes: int, roots: Roots) -> Iterator[tuple[Any, ...]]:
+def _parts(listed: Rows, sizing: PartSizing, roots: Roots) -> Iterator[tuple[Any, ...]]:
     for row, partition in distinct(listed):
+        sizes, key, folder = segment_sizes(row, partition), (row["real"], row["sort"]), tuple(map(row.get, _FOLDER))
+        if sizing.is_read_by_one(sum(sizes)):
+            yield (*key, *folder, None, None, None)
+            continue
         _, replica = roots[partition.broker.root]
-        parts = parts_of(replica._replace(partition=partition), part_bytes, segment_sizes(row, partition))
+        parts = parts_of(replica._replace(partition=partition), sizing.part_bytes, sizes)
         for number, (segment, task) in enumerate(parts):
-            folder = tuple(map(row.get, _FOLDER)) if number == 0 else (None,) * 4
-            yield (row["real"], row["sort"], *folder, segment, task.number, sent(task))
+            yield (*key, *(folder if number == 0 else (None,) * 4), segment, task.number, sent(task))
 
 
 def _cells(listed: Rows) -> Iterator[tuple[Any, ...]]:
@@ -277,13 +307,12 @@ def _replayed(listed: Rows, roots: Roots, *, whole: bool, strict: bool) -> Itera
             )
         except Exception as error:
             if strict:
-                raise
+                raise ReadingError(f"{partition.path} was not read: {reason_of(error)}") from error
             yield to_driver(Unreadable(partition.path, reason_of(error)))
             continue
         sums[cluster] += (one for one in facts.answers if not one.answer.violated)
     for answers in sums.values():
         yield to_driver(list(short(answers)))
-    yield to_driver(TaskEngine(backend))
 
 
 def _of_replica(
@@ -294,13 +323,17 @@ def _of_replica(
     *,
     whole: bool,
 ) -> Generator[pa.RecordBatch, None, ReplicaFacts]:
-    """The rows of a replica, from those of its parts. Returns its facts.
+    """The rows of a replica, from its files, or from the rows of its parts. Returns its facts.
 
     Rows of ended transactions count only for a replica whose facts the driver has, and it has none of a replica that
     failed.
     """
     merging = ReplicaMerge(replica, whole=whole)
-    _, ended = yield from drained(cluster, _taken(merging, chain([first], others)))
+    if "columns" in first:
+        merges = _taken(merging, chain([first], others))
+    else:
+        merges = _read(merging, len(replica.partition.segments))
+    _, ended = yield from drained(cluster, merges)
     facts = merging.facts()
     if whole:
         yield from FACTS.batches(Violations, violation_rows(facts.answers))
@@ -328,12 +361,21 @@ def _taken(merging: ReplicaMerge, of_replica: Iterable[dict[str, Any]]) -> Itera
         yield merging
 
 
+def _read(merging: ReplicaMerge, segments: int) -> Iterator[ReplicaMerge]:
+    """The state of a replica whose segments are read, wherever enough has ended, and at the end of each segment."""
+    for segment in range(segments):
+        for _ in merging.reading(segment):
+            if len(merging.endings) >= _WAITING:
+                yield merging
+        yield merging
+
+
 def drained(cluster: int, merges: Iterable[ReplicaMerge]) -> Generator[pa.RecordBatch, None, tuple[ReplicaMerge, int]]:
     """The rows of a replica's ended transactions and decisions, which are taken out. Returns its last state, and how
     many transactions have ended.
 
     Args:
-        merges: the state of the replica after each part, at least once.
+        merges: the state of the replica again and again, at least once.
     """
     ended, numbers = 0, count()
     for merging in merges:

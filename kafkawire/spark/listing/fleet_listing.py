@@ -27,6 +27,7 @@ from kafkawire.logdir.log_files import log_file, partition_of, segment_names
 from kafkawire.logdir.tiers import by_partition, tier_metadata
 from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 from kafkawire.spark.session.sent_values import received, sent
+from kafkawire.spark.session.shipping import TaskEngine, check_engines
 from kafkawire.spark.session.task_sizing import FEWEST_TASKS, by_batches
 from kafkawire.transactions.cluster.cluster_metadata import newest_of, of_older_copy, read_metadata
 from kafkawire.transactions.facts import CLUSTER_METADATA
@@ -42,10 +43,10 @@ if TYPE_CHECKING:
 REPLICA, BROKER, METADATA, UNREADABLE = "replica", "broker", "metadata", "unreadable"
 #: A partition's folder in a tier, and what a copy of `__remote_log_metadata` has of a partition: see `tier_listing`.
 TIER, TIER_EVENTS = "tier", "tier_events"
-#: A `Size`.
-SIZE = "size"
+#: A `Size`, and the `TaskEngine` of a task.
+SIZE, ENGINE = "size", "engine"
 #: The kinds of rows that the driver takes.
-OF_DRIVER = f"kind IN ('{BROKER}', '{METADATA}', '{UNREADABLE}', '{SIZE}')"
+OF_DRIVER = f"kind IN ('{BROKER}', '{METADATA}', '{UNREADABLE}', '{SIZE}', '{ENGINE}')"
 
 #: The number of folders that is enough for the workers: the driver lists no more.
 _FOLDERS = 256
@@ -322,14 +323,17 @@ class _Seen:
 
 
 def _with_size(listed: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    replicas = tiers = size = files = 0
+    replicas = tiers = size = files = largest = 0
     for row in listed:
         replicas += row[_KIND] == REPLICA
         tiers += row[_KIND] == TIER
         size += row[_BYTES] or 0
+        largest = max(largest, row[_BYTES] or 0)
         files += sum(name.endswith((b".log", b".log.swap")) for name in (row[_NAMES] or b"").split(b"\0"))
         yield row
-    yield _other(SIZE, Folder(0, None, ""), b"", (replicas, tiers, size, files))
+    nowhere = Folder(0, None, "")
+    yield _other(SIZE, nowhere, b"", (replicas, tiers, size, files, largest))
+    yield _other(ENGINE, nowhere, b"", tuple(TaskEngine.here()))
 
 
 def _other(kind: str, folder: Folder, sort: bytes, value: object, real: bytes | None = None) -> tuple[Any, ...]:
@@ -424,12 +428,23 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 class Size(NamedTuple):
     """The size of a listing: how many replicas and folders of partitions in tiers there are; bytes and number of
-    segments."""
+    segments; bytes of the largest folder of a partition."""
 
-    replicas: int
-    tiers: int
-    size: int
-    files: int
+    replicas: int = 0
+    tiers: int = 0
+    size: int = 0
+    files: int = 0
+    largest: int = 0
+
+    def with_part(self, other: Size) -> Size:
+        """This size, joined with that of what another task has listed."""
+        return Size(
+            self.replicas + other.replicas,
+            self.tiers + other.tiers,
+            self.size + other.size,
+            self.files + other.files,
+            max(self.largest, other.largest),
+        )
 
 
 class FoundReplicas(NamedTuple):
@@ -467,11 +482,15 @@ def _copies(payloads: Iterable[bytes], brokers: Mapping[str, FoundBroker]) -> di
 
 
 def found_in(answers: pa.Table) -> FoundReplicas:
-    """The content of the rows `OF_DRIVER`."""
+    """The content of the rows `OF_DRIVER`. Warns of workers without the native engine (`check_engines`).
+
+    Raises:
+        SparkError: they should have it.
+    """
     brokers: dict[str, FoundBroker] = {}
     metadata: dict[bytes, tuple[bytes, bytes]] = {}
     unreadable: list[tuple[int, list[bytes], Unreadable]] = []
-    sizes = [Size(0, 0, 0, 0)]
+    size, engines = Size(), set[TaskEngine]()
     for row in sorted(answers.to_pylist(), key=lambda row: (row["argument"], row["sort"])):
         if row["kind"] == METADATA:
             before_metadata = metadata.get(row["real"])
@@ -480,16 +499,19 @@ def found_in(answers: pa.Table) -> FoundReplicas:
             continue
         value = received(row["payload"])
         if row["kind"] == SIZE:
-            sizes.append(Size(*value))
+            size = size.with_part(Size(*value))
+        elif row["kind"] == ENGINE:
+            engines.add(TaskEngine(*value))
         elif row["kind"] == BROKER:
             broker = FoundBroker(*value)
             before = brokers.get(broker.root)
             brokers[broker.root] = broker if before is None else before.with_part(broker)
         else:
             unreadable.append((row["argument"], row["sort"].split(os.sep.encode()), value))
+    check_engines(engines)
     ordered = sorted(metadata.values(), key=lambda pair: pair[0])
     return FoundReplicas(
-        Size(*map(sum, zip(*sizes, strict=True))),
+        size,
         list(brokers.values()),
         _copies((payload for _, payload in ordered), brokers),
         [value for *_, value in sorted(unreadable, key=lambda one: one[:2])],

@@ -13,13 +13,14 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.errors import PySparkException
 
 import kafkawire
 from kafkawire.spark.errors import SparkError, first_line
 from kafkawire.spark.session.jobs import job
+from kafkawire.wire.backend import backend
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,40 @@ PURE_PYTHON = (
     "Spark's workers run kafkawire in pure Python, which is many times slower: install it there with its native "
     "engine, or send a packed environment with spark.archives"
 )
+
+
+class TaskEngine(NamedTuple):
+    """The engine that a task ran with.
+
+    Attributes:
+        name: `native` or `python`.
+        chosen: pure Python was chosen: by the worker's `KAFKAWIRE_BACKEND`, or since the package was shipped.
+    """
+
+    name: str
+    chosen: bool
+
+    @classmethod
+    def here(cls) -> TaskEngine:
+        """That of this process."""
+        shipped = not os.path.isdir(os.path.dirname(kafkawire.__file__))  # an archive
+        return cls(backend, os.environ.get("KAFKAWIRE_BACKEND") == "python" or shipped)
+
+
+def check_engines(found: Iterable[TaskEngine]) -> None:
+    """Warn (`RuntimeWarning`) of workers that run pure Python, unless this process was asked to run it as well.
+
+    Raises:
+        SparkError: this process has the native engine, and they should have it.
+    """
+    slow = [one for one in found if one.name == "python"]
+    if backend == "native" and not all(one.chosen for one in slow):
+        raise SparkError(
+            "Spark's workers run kafkawire without its native engine, which this process has: install it or build it "
+            "where they run; KAFKAWIRE_BACKEND=python in their environment chooses pure Python"
+        )
+    if slow and os.environ.get("KAFKAWIRE_BACKEND") != "python":
+        warnings.warn(PURE_PYTHON, RuntimeWarning, stacklevel=2)
 
 
 def ship(session: SparkSession) -> None:

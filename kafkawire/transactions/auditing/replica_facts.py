@@ -189,7 +189,8 @@ class ReplicaMerge:
         first = part.scan.first_offset
         if first is not None and first < state.scan.reached:
             self.read_again += 1
-            self._read(part.start, part.end)
+            for _ in self._steps(part.start, part.end):
+                pass
             return
         for appends in part.appends:
             intact_from = appends.intact_from
@@ -206,9 +207,16 @@ class ReplicaMerge:
             segment: index in the partition's `segments`. `seen`: see `read_part`.
             start: the end of the part of it that was taken last. `size`: see `batches_of`.
         """
+        for _ in self.reading(segment, seen, start, size):
+            pass
+
+    def reading(
+        self, segment: int, seen: Callable[[int], None] | None = None, start: int = 0, size: int = 0
+    ) -> Iterator[None]:
+        """What `read` does, in steps: between two, what has ended so far may be taken out. Arguments as for `read`."""
         while len(self._segments) < segment:
             self._end_segment()
-        self._read(start, size=size, seen=seen)
+        yield from self._steps(start, size=size, seen=seen)
 
     def _begun(self) -> SegmentState:
         """The state of the segment that is read."""
@@ -217,9 +225,9 @@ class ReplicaMerge:
             self._state = SegmentState(file.offset or 0, self._segments[-1] if self._segments else None)
         return self._state
 
-    def _read(
+    def _steps(
         self, start: int = 0, end: int | None = None, size: int = 0, seen: Callable[[int], None] | None = None
-    ) -> None:
+    ) -> Iterator[None]:
         file, state = self._replica.partition.segments[len(self._segments)], self._begun()
         records = self if file.topic == TRANSACTION_STATE else None
         for fact in read_part(file, state, start=start, end=end, size=size, seen=seen, records=records):
@@ -229,6 +237,7 @@ class ReplicaMerge:
                 state.take(fact)
             else:
                 self._id_history().read(fact)
+            yield
 
     def walk(self, data: Bytes, following: int | None, max_batch_bytes: int) -> Walked:
         """Take the batches of `__transaction_state` at the beginning of bytes: see `RecordWalk`."""
