@@ -9,10 +9,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar
 
+from kafkawire.client.transport import closing
 from kafkawire.client.transport.config import Config
 from kafkawire.errors import KafkaWireError
 from kafkawire.messages import REGISTRY
@@ -179,12 +179,14 @@ class Proxy:
         await self._close()
 
     async def _close(self) -> None:
-        for server, _ in self._servers.values():
-            server.close()
+        for server, _ in list(self._servers.values()):
+            await closing.close_listener(server)
         relays = list(self._relays)
         for relay in relays:
             relay.cancel()
         await asyncio.gather(*relays, return_exceptions=True)
+        for server, _ in self._servers.values():
+            server.close()  # those that a relay has added meanwhile
         self._servers.clear()
         if self._recording is not None:
             try:
@@ -257,13 +259,15 @@ class Proxy:
         except (OSError, KafkaWireError, TimeoutError) as error:
             self._problem(f"{broker.host}:{broker.port}: {error or type(error).__name__}")
         except asyncio.CancelledError:
-            pass  # the proxy ends
+            closing.close_now(writer)  # the proxy ends
         except Exception as error:  # of a filter, which is not ours
             self._problem(f"{broker.host}:{broker.port}: a filter raised {type(error).__name__}: {error}")
+        try:
+            await closing.close(writer)
+        except asyncio.CancelledError:
+            pass  # the proxy ends
         finally:
             self._relays.discard(task)
-            with suppress(OSError):
-                writer.close()
 
     async def _serve(self, broker: Endpoint, client: Streams) -> None:
         if self.recording_error is not None:
@@ -284,8 +288,9 @@ class Proxy:
                 await Relay(client, ends, self._filters, self._faults, self.endpoint, recorded).run()
             if self.recording_error is not None:
                 raise self.recording_error
+            await closing.close(ends[1])
         finally:
-            ends[1].close()
+            closing.close_now(ends[1])
 
     def _problem(self, text: str) -> None:
         self.problems.append(text)

@@ -11,6 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from kafkawire import frames, visit
+from kafkawire.client.transport import closing
 from kafkawire.proxy.faults import Fault, Faults
 from kafkawire.proxy.filters import Filters
 from kafkawire.proxy.recording import RecordedConnection
@@ -80,7 +81,7 @@ async def _until_one_ends(
             way.cancel()
         await asyncio.gather(*ways, return_exceptions=True)
         for _, writer in ends:
-            writer.close()
+            closing.start_closing(writer)
         if recorded is not None:
             recorded.end()
 

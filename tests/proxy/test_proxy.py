@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ class Peer:
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=10)
+        weakref.finalize(self, self.socket.close)
         self._reader = frames.FrameReader()
 
     def send(self, *requests: tuple[Any, int, int]) -> None:

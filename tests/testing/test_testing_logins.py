@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,7 @@ class Peer:
     def __init__(self, broker: MockBroker) -> None:
         host, _, port = broker.address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=10)
+        weakref.finalize(self, self.socket.close)
         self._reader = frames.FrameReader()
 
     def ask(self, body: Any, version: int) -> Any:

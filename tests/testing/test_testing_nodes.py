@@ -59,9 +59,11 @@ async def raw(broker: MockBroker, node: int, request: Any, version: int) -> Any:
     """The answer of one node, which nothing repeats."""
     host, _, port = broker.addresses[node].rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(frames.encode_request(request, version=version, correlation_id=7))
-    data = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
-    writer.close()
+    try:
+        writer.write(frames.encode_request(request, version=version, correlation_id=7))
+        data = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+    finally:
+        writer.close()
     found = frames.decode_response(data, api_key=type(request).spec.api_key, version=version)
     assert isinstance(found, frames.Response)
     return found.body

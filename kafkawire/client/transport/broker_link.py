@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Callable
 
 from kafkawire.client.errors import ConnectError, NotSentError, PeerError, RequestTimeoutError, TlsError
+from kafkawire.client.transport import closing
 from kafkawire.client.transport.config import Config
 from kafkawire.client.transport.connection import BrokerResponse, Connection, Ready
 from kafkawire.client.transport.listener_detection import CERTIFICATE_REQUIRED, LOST, NOT_KAFKA
@@ -21,6 +22,8 @@ from kafkawire.wire.message import Message
 _CHUNK = 1 << 18
 #: The share of a session's lifetime that is used (KIP-368: Kafka's clients take 85 % to 95 %).
 _SESSION_SHARE = 0.85
+#: Seconds in which a broker takes what was written to it, and ends TLS.
+_CLOSING_S = 1.0
 
 
 class Link:
@@ -187,9 +190,9 @@ class Link:
             self._listener.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._listener
-        with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(1):
-                await self._writer.wait_closed()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING_S):
+                await closing.close(self._writer)
 
     async def prepare(self) -> None:
         """Negotiates versions and authenticates; afterwards requests can be sent."""
@@ -223,7 +226,7 @@ class Link:
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(self.problem)
-        self._writer.close()
+        closing.start_closing(self._writer)
 
 
 def _forget(answer: asyncio.Future[Message] | None) -> None:
