@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar
 
-from kafkawire.client.transport import closing
+from kafkawire import _closing
 from kafkawire.client.transport.config import Config
 from kafkawire.errors import KafkaWireError
 from kafkawire.messages import REGISTRY
@@ -180,7 +180,7 @@ class Proxy:
 
     async def _close(self) -> None:
         for server, _ in list(self._servers.values()):
-            await closing.close_listener(server)
+            await _closing.close_listener(server)
         relays = list(self._relays)
         for relay in relays:
             relay.cancel()
@@ -259,11 +259,11 @@ class Proxy:
         except (OSError, KafkaWireError, TimeoutError) as error:
             self._problem(f"{broker.host}:{broker.port}: {error or type(error).__name__}")
         except asyncio.CancelledError:
-            closing.close_now(writer)  # the proxy ends
+            _closing.close_now(writer)  # the proxy ends
         except Exception as error:  # of a filter, which is not ours
             self._problem(f"{broker.host}:{broker.port}: a filter raised {type(error).__name__}: {error}")
         try:
-            await closing.close(writer)
+            await _closing.close(writer)
         except asyncio.CancelledError:
             pass  # the proxy ends
         finally:
@@ -288,9 +288,9 @@ class Proxy:
                 await Relay(client, ends, self._filters, self._faults, self.endpoint, recorded).run()
             if self.recording_error is not None:
                 raise self.recording_error
-            await closing.close(ends[1])
+            await _closing.close(ends[1])
         finally:
-            closing.close_now(ends[1])
+            _closing.close_now(ends[1])
 
     def _problem(self, text: str) -> None:
         self.problems.append(text)

@@ -10,8 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
-from kafkawire import frames, visit
-from kafkawire.client.transport import closing
+from kafkawire import _closing, frames, visit
 from kafkawire.proxy.faults import Fault, Faults
 from kafkawire.proxy.filters import Filters
 from kafkawire.proxy.recording import RecordedConnection
@@ -81,7 +80,7 @@ async def _until_one_ends(
             way.cancel()
         await asyncio.gather(*ways, return_exceptions=True)
         for _, writer in ends:
-            closing.start_closing(writer)
+            _closing.start_closing(writer)
         if recorded is not None:
             recorded.end()
 

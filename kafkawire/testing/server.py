@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
-from kafkawire.client.transport import closing
+from kafkawire import _closing
 from kafkawire.errors import DecodeError
 from kafkawire.frames import FrameReader
 
@@ -87,7 +87,7 @@ class Server:
         """Closes the listener and all connections."""
         if self._server is not None:
             server, self._server = self._server, None
-            await closing.close_listener(server)
+            await _closing.close_listener(server)
         tasks = list(self._connections)
         for task in tasks:
             task.cancel()
@@ -103,7 +103,7 @@ class Server:
     def drop_connections(self) -> None:
         """Closes all connections; clients may connect again."""
         for writer in self._connections.values():
-            closing.start_closing(writer)
+            _closing.start_closing(writer)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answers the requests of one connection until it ends."""
@@ -111,17 +111,17 @@ class Server:
         assert task is not None
         if len(self._connections) >= self._max_connections:
             self._refused(f"more than {self._max_connections} connections")
-            closing.close_now(writer)
+            _closing.close_now(writer)
             return
         self._connections[task] = writer
         try:
             with suppress(ConnectionError):
                 await self._answer_frames(reader, writer)
-            await closing.close(writer)
+            await _closing.close(writer)
         except asyncio.CancelledError:
             pass  # `stop`
         finally:
-            closing.close_now(writer)
+            _closing.close_now(writer)
             del self._connections[task]
 
     async def _answer_frames(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

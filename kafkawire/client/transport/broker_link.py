@@ -11,8 +11,8 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from kafkawire import _closing
 from kafkawire.client.errors import ConnectError, NotSentError, PeerError, RequestTimeoutError, TlsError
-from kafkawire.client.transport import closing
 from kafkawire.client.transport.config import Config
 from kafkawire.client.transport.connection import BrokerResponse, Connection, Ready
 from kafkawire.client.transport.listener_detection import CERTIFICATE_REQUIRED, LOST, NOT_KAFKA
@@ -192,7 +192,7 @@ class Link:
                 await self._listener
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_S):
-                await closing.close(self._writer)
+                await _closing.close(self._writer)
 
     async def prepare(self) -> None:
         """Negotiates versions and authenticates; afterwards requests can be sent."""
@@ -226,7 +226,7 @@ class Link:
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(self.problem)
-        closing.start_closing(self._writer)
+        _closing.start_closing(self._writer)
 
 
 def _forget(answer: asyncio.Future[Message] | None) -> None:
