@@ -110,7 +110,7 @@ def test_without_credentials_the_login_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_the_signer_makes_has_to_be_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    signer = pytest.importorskip("aws_msk_iam_sasl_signer").MSKAuthTokenProvider
+    signer = pytest.importorskip("aws_msk_iam_sasl_signer.MSKAuthTokenProvider")
     monkeypatch.setattr(signer, "generate_auth_token", lambda region: ("a\x01auth=b", 0))
     with pytest.raises(AuthenticationError, match=r"what was signed is no token: character 2 is U\+0001"):
         get_token(TokenSource(msk=MskLogin(region="eu-west-1")), 1)
