@@ -10,15 +10,16 @@ from typing import Any
 from kafkawire.errors import MissingExtraError
 
 
-def on_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+def on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """A package's `__getattr__`. It keeps what it has found in the package.
 
     Args:
-        package: its name. homes: name -> the module of the package that defines it.
+        package: its name. modules: of the package, each with the names that it defines, separated by blanks.
 
     Raises:
         MissingExtraError: by the function: the module needs NumPy, which is not installed.
     """
+    homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def attribute(name: str) -> Any:
         if name not in homes:

@@ -32,8 +32,12 @@ if TYPE_CHECKING:
     from kafkawire.logdir.transaction_states import Outcomes
     from kafkawire.logdir.view import View
 
-#: Name -> module: what needs NumPy is imported on first use.
-_HOMES = {"Outcomes": "transaction_states", "OutcomesByFile": "isolation", "View": "view", "outcomes_of": "isolation"}
+#: Module -> the names that it defines: what needs NumPy is imported on first use.
+_NAMES = {
+    "isolation": "OutcomesByFile outcomes_of",
+    "transaction_states": "Outcomes",
+    "view": "View",
+}
 
 __all__ = [
     "BrokerDirectory",
@@ -56,4 +60,4 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # checkers report names that are not there
-    __getattr__ = on_first_use(__name__, _HOMES)
+    __getattr__ = on_first_use(__name__, _NAMES)

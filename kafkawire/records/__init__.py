@@ -29,31 +29,19 @@ if TYPE_CHECKING:
     from kafkawire.records.record import Header, Record
     from kafkawire.records.source import Memory, Source
 
-#: Name -> module.
-_HOMES = {
-    "Batch": "batch",
-    "CODECS": "compression",
-    "CONTROL_TYPES": "control",
-    "Control": "control",
-    "Damage": "damage",
-    "Decoded": "decoded_message",
-    "Header": "record",
-    "INTERNAL_TOPICS": "internal_topics",
-    "MAX_BATCH_BYTES": "compression",
-    "Memory": "source",
-    "MessageFormat": "decoded_message",
-    "Record": "record",
-    "RecordMessages": "decoded_message",
-    "Source": "source",
-    "TopicNames": "named_values",
-    "build": "builder",
-    "build_control": "builder",
-    "build_marker": "builder",
-    "decode_key": "internal_topics",
-    "decode_value": "internal_topics",
-    "decoded": "internal_topics",
-    "find_batch": "reader",
-    "read": "reader",
+#: Module -> the names that it defines, which are imported on first use.
+_NAMES = {
+    "batch": "Batch",
+    "builder": "build build_control build_marker",
+    "compression": "CODECS MAX_BATCH_BYTES",
+    "control": "CONTROL_TYPES Control",
+    "damage": "Damage",
+    "decoded_message": "Decoded MessageFormat RecordMessages",
+    "internal_topics": "INTERNAL_TOPICS decode_key decode_value decoded",
+    "named_values": "TopicNames",
+    "reader": "find_batch read",
+    "record": "Header Record",
+    "source": "Memory Source",
 }
 
 __all__ = [
@@ -84,7 +72,7 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # checkers report names that are not there
-    __getattr__ = on_first_use(__name__, _HOMES)
+    __getattr__ = on_first_use(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:

@@ -194,7 +194,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # checkers report names that are not there
-    __getattr__ = on_first_use(__name__, {name: module for module, names in _NAMES.items() for name in names.split()})
+    __getattr__ = on_first_use(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:

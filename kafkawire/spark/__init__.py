@@ -42,22 +42,18 @@ if TYPE_CHECKING:
     from kafkawire.spark.session.shipping import ship
     from kafkawire.spark.sources.topics import read_topic, stream_topic
 
-#: Name -> module. Each Python process of Spark imports this package for the one module that it runs.
-_HOMES = {
-    "TableOutput": "auditing.audit_tables",
-    "audit": "auditing.audit_job",
-    "audit_tables": "auditing.audit_tables",
-    "from_kafka_message": "functions.column_functions",
-    "local_session": "session.sessions",
-    "message_table": "functions.column_functions",
-    "read_topic": "sources.topics",
-    "register": "registration",
-    "session_on": "session.sessions",
-    "share_offsets": "auditing.share_groups",
-    "ship": "session.shipping",
-    "stream_topic": "sources.topics",
-    "to_kafka_message": "functions.column_functions",
-    "transactions": "auditing.transaction_table",
+#: Module -> the names that it defines. Each Python process of Spark imports this package for the one module that it
+#: runs.
+_NAMES = {
+    "auditing.audit_job": "audit",
+    "auditing.audit_tables": "TableOutput audit_tables",
+    "auditing.share_groups": "share_offsets",
+    "auditing.transaction_table": "transactions",
+    "functions.column_functions": "from_kafka_message message_table to_kafka_message",
+    "registration": "register",
+    "session.sessions": "local_session session_on",
+    "session.shipping": "ship",
+    "sources.topics": "read_topic stream_topic",
 }
 
 __all__ = [
@@ -79,7 +75,7 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # checkers report names that are not there
-    _on_first_use = on_first_use(__name__, _HOMES)
+    _on_first_use = on_first_use(__name__, _NAMES)
 
     def __getattr__(name: str) -> Any:
         if _functions_only and name in __all__ and name not in FUNCTIONS:

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from kafkawire.testing.mock_broker import MockBroker
     from kafkawire.testing.script import Answer, Fault, RequestLog
 
-_HOMES = {"Answer": "script", "Fault": "script", "MockBroker": "mock_broker", "RequestLog": "script"}
+#: Module -> the names that it defines, which are imported on first use.
+_NAMES = {
+    "mock_broker": "MockBroker",
+    "script": "Answer Fault RequestLog",
+}
 
 __all__ = ["Answer", "Fault", "MockBroker", "RequestLog"]
 
 if not TYPE_CHECKING:  # checkers report names that are not there
-    __getattr__ = on_first_use(__name__, _HOMES)
+    __getattr__ = on_first_use(__name__, _NAMES)

@@ -45,40 +45,26 @@ if TYPE_CHECKING:
     from kafkawire.transactions.verdict.settings import Settings
     from kafkawire.transactions.verdict.verdicts import judge
 
-#: Name -> module.
-_HOMES = {
-    "Answer": "answers",
-    "Append": "log.producer_append",
-    "Breach": "answers",
-    "Case": "verdict.case",
-    "CoordinatorLog": "coordinator.coordinator_copies",
-    "CopiedCase": "verdict.copied_case",
-    "Ended": "log.replay",
-    "Facts": "verdict.cluster_facts",
-    "IdLog": "coordinator.coordinator_log",
-    "LogChecks": "log.log_checks",
-    "Open": "facts",
-    "Owner": "facts",
-    "PartitionFacts": "facts",
-    "Place": "facts",
-    "Placed": "answers",
-    "Producer": "log.producer_state",
-    "Registration": "facts",
-    "Replay": "log.replay",
-    "Segment": "facts",
-    "Settings": "verdict.settings",
-    "append_of": "log.producer_append",
-    "audit": "auditing.local_audit",
-    "check": "auditing.replica_facts",
-    "choose_replicas": "verdict.cluster_facts",
-    "conclude": "auditing.audit_result",
-    "judge": "verdict.verdicts",
-    "last_stable_offset": "log.replay",
-    "outcome_of": "log.committed_batches",
-    "read_committed": "log.committed_batches",
-    "registration": "coordinator.coordinator_log",
-    "standing": "coordinator.coordinator_log",
-    "state_name": "coordinator.coordinator_rules",
+#: Module -> the names that it defines, which are imported on first use.
+_NAMES = {
+    "answers": "Answer Breach Placed",
+    "auditing.audit_result": "conclude",
+    "auditing.local_audit": "audit",
+    "auditing.replica_facts": "check",
+    "coordinator.coordinator_copies": "CoordinatorLog",
+    "coordinator.coordinator_log": "IdLog registration standing",
+    "coordinator.coordinator_rules": "state_name",
+    "facts": "Open Owner PartitionFacts Place Registration Segment",
+    "log.committed_batches": "outcome_of read_committed",
+    "log.log_checks": "LogChecks",
+    "log.producer_append": "Append append_of",
+    "log.producer_state": "Producer",
+    "log.replay": "Ended Replay last_stable_offset",
+    "verdict.case": "Case",
+    "verdict.cluster_facts": "Facts choose_replicas",
+    "verdict.copied_case": "CopiedCase",
+    "verdict.settings": "Settings",
+    "verdict.verdicts": "judge",
 }
 
 __all__ = [
@@ -118,7 +104,7 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # checkers report names that are not there
-    __getattr__ = on_first_use(__name__, _HOMES)
+    __getattr__ = on_first_use(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:

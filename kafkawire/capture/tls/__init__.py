@@ -22,16 +22,15 @@ if TYPE_CHECKING:
     from kafkawire.capture.tls.protection import missing_ciphers
     from kafkawire.capture.tls.session import TlsSession
 
-#: Name -> module, imported on first use: most captures have no TLS.
-_HOMES = {
-    "KeyLogFile": "key_log",
-    "LostRecords": "direction",
-    "Secrets": "key_log",
-    "TlsSession": "session",
-    "missing_ciphers": "protection",
+#: Module -> the names that it defines: imported on first use, for most captures have no TLS.
+_NAMES = {
+    "direction": "LostRecords",
+    "key_log": "KeyLogFile Secrets",
+    "protection": "missing_ciphers",
+    "session": "TlsSession",
 }
 
 __all__ = ["KeyLogFile", "LostRecords", "Secrets", "TlsSession", "missing_ciphers"]
 
 if not TYPE_CHECKING:  # checkers report names that are not there
-    __getattr__ = on_first_use(__name__, _HOMES)
+    __getattr__ = on_first_use(__name__, _NAMES)
