@@ -1,5 +1,6 @@
 """The native engine (`native/`), where a Rust compiler was at install time. `kafkawire.wire.backend` knows whether."""
 
+from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -217,7 +218,13 @@ COORDINATOR_NUMBERS: int
 def coordinator_columns(
     data: _Bytes, positions: _Int64, first: int, max_batch_bytes: int, /
 ) -> tuple[_Bytes, list[bytes], list[bytes], int]: ...
-def matched_keys(keys: _Int64, sought: _Int64, /) -> NDArray[np.int32]: ...
+def settle_agreeing(
+    decided: list[tuple[_Bytes, int]],
+    ended: list[list[_Bytes]],
+    listed: Callable[[int, int], bool],
+    share: tuple[int, int],
+    /,
+) -> tuple[_Int64, list[list[NDArray[np.uint32]]]]: ...
 
 @final
 class CoordinatorReplay:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafkawire import logdir, transactions
 from kafkawire.records.control import MALFORMED, MARKER_CODES
+from kafkawire.transactions.auditing import local_audit
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaMerge, parts_of
 from kafkawire.transactions.log import endings
 from kafkawire.transactions.log.endings import PACKED
 from kafkawire.transactions.log.producer_append import NO_EPOCH, Append
 from kafkawire.transactions.parts.segment_scan import Appends, read_part
+from kafkawire.transactions.verdict.cluster_facts import Facts
 from tests.audit_logs import NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, random_partitions
 
@@ -115,3 +118,36 @@ def test_what_is_judged_in_groups_of_producers_is_judged_as_at_once(
     assert any(one.check == "one_outcome" and one.held + one.violated + one.not_checkable for one in whole.answers)
     monkeypatch.setattr(endings, "_AT_ONCE", 3)
     assert transactions.audit(directory) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_without_coordinators_what_is_only_counted_is_answered_as_if_it_were_kept(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = random.Random(seed)
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    topics = [logs.partition(f"topic{number}") for number in range(3)]
+    for log in topics:
+        fill(drawn, log, range(PRODUCERS))
+    for number in range(40):  # one transaction in several partitions, with an epoch of its own, or without
+        for log in drawn.sample(topics, 2):
+            log.data(77, number, at=NOON + 10 * number)
+            outcome = "ABORT" if drawn.random() < 0.1 else "COMMIT"
+            log.marker(outcome, 77, number + (number % 3 > 0), at=NOON + 10 * number + 5)
+    directory = logdir.open(logs.write())
+    kept: list[tuple[int, int]] = []
+    joined = local_audit.conclude
+
+    def noted(facts: Facts, *given: Any, **named: Any) -> Any:
+        kept.append((sum(map(len, facts.endings)), sum(one.undecided for one in facts.endings)))
+        return joined(facts, *given, **named)
+
+    monkeypatch.setattr(local_audit, "conclude", noted)
+    counted = transactions.audit(directory)
+    monkeypatch.setattr(AuditedReplica, "_replace", lambda self, **given: self)
+    assert transactions.audit(directory) == counted
+    (few, undecided), (all_, none) = kept
+    assert none == 0
+    assert all_ == few + undecided
+    assert min(few, undecided) > 0

@@ -21,7 +21,7 @@ from kafkawire.transactions.auditing.replica_threads import in_threads
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, alone, replicas_agree, together
 from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.cluster.cluster_metadata import distinct_assignments, read_metadata, topic_policies
-from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
+from kafkawire.transactions.facts import TRANSACTION_STATE, AssignedProducerIds, ClusterMetadata
 from kafkawire.transactions.impact.held_back import TopicPolicy
 from kafkawire.transactions.parts.replica_files import contents, gaps_of, outside_partitions, place_of, replicas
 from kafkawire.transactions.verdict.cluster_facts import Facts, clocks
@@ -53,7 +53,10 @@ def audit(
     audited = replicas(directory)
     metadata = read_metadata(directory.partitions)
     clusters = cluster_ids(directory)
-    outcomes = list(read_replicas(to_read(audited, settings, metadata, clusters), jobs, progress))
+    replicas_ = to_read(audited, settings, metadata, clusters)
+    if all(partition.topic != TRANSACTION_STATE for partition in audited):
+        replicas_ = [one._replace(without_decisions=True) for one in replicas_]
+    outcomes = list(read_replicas(replicas_, jobs, progress))
     read = [(one, facts) for one, facts in zip(audited, outcomes, strict=True) if isinstance(facts, ReplicaFacts)]
     failed = [one for one in outcomes if isinstance(one, Unreadable)]
     facts = facts_of(directory, [found for _, found in read], metadata, paths=paths, failed=failed)

@@ -64,6 +64,7 @@ class AuditedReplica(NamedTuple):
         topics: settings of topics that have some of their own; None where no metadata log was read.
         show_records: number of records of each open transaction to keep.
         impacts: count what open transactions hold back, for which the log is read again.
+        without_decisions: no copy of `__transaction_state` is there (`Endings`).
     """
 
     partition: logdir.Partition
@@ -73,6 +74,7 @@ class AuditedReplica(NamedTuple):
     topics: dict[str, TopicPolicy] | None = None
     show_records: int = 0
     impacts: bool = True
+    without_decisions: bool = False
 
 
 class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +169,7 @@ class ReplicaMerge:
         seeded = [ordered_replay(entries)] if entries else []
         self._checks = PartitionChecks(partition, expiration_ms=replica.producer_expiration_ms, others=seeded)
         self._opens = seeded[0] if seeded else self._checks.replay
-        self.endings = Endings(self._place, whole=whole)
+        self.endings = Endings(self._place, whole=whole, without_decisions=replica.without_decisions)
         self._ids: IdHistory | None = None
         self._segments: list[Segment] = []
         self._state: SegmentState | None = None

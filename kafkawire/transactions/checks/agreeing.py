@@ -1,23 +1,26 @@
 """Ended transactions that certainly agree with the decision of their coordinator, judged as columns. From transaction
 version 2 on these are nearly all: no two transactions share an epoch, so no times are compared. The rest is left to
 `marker_outcomes`.
+
+The native engine joins all transactions with all decisions at once. Where it is absent, `judge_agreeing` does, group by
+group of producer ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kafkawire.records.array_types import Bools, Int32, Int64
+from kafkawire.records.array_types import Bools, Bytes, Int32, Int64
 from kafkawire.records.distinct import distinct
 from kafkawire.transactions.checks.marker_outcomes import Tallies
 from kafkawire.transactions.coordinator.coordinator_rules import EPOCH_BUMP
 from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.coordinator.packed_decisions import NOT_KNOWN, Decided
-from kafkawire.transactions.log.endings import Groups, JoinedEndings
+from kafkawire.transactions.log.endings import Each, Endings, Groups, JoinedEndings, Packed
 from kafkawire.wire.backend import native
 
 #: Pairs of a list and a partition that get a place in a table.
@@ -64,6 +67,35 @@ class JoinedDecisions:
         }
         return GroupDecisions(**joined, lists=self._lists)
 
+    def settle(self, ended: Sequence[Endings], tallies: Tallies, each: Each, shares: int) -> Sequence[Endings]:
+        """What `judge_agreeing` does, of all producer ids, by the native engine."""
+        if not self._decided:
+            return ended
+        assert native is not None
+        settle_agreeing, lists = native.settle_agreeing, self._lists
+        decided = [(_as_bytes(one.rows), len(one.lists)) for one in self._decided]
+        chunks = [[_as_bytes(chunk) for chunk in one.chunks] for one in ended]
+        names = [(one.place.topic, one.place.partition) for one in ended]
+
+        def is_listed(number: int, place: int) -> bool:
+            return names[place] in lists[number]
+
+        def settle(share: int) -> tuple[Int64, list[list[npt.NDArray[np.uint32]]]]:
+            of_share: tuple[Int64, list[list[npt.NDArray[np.uint32]]]]
+            of_share = settle_agreeing(decided, chunks, is_listed, (share, shares))
+            return of_share
+
+        found = list(each(settle, range(shares)))
+        left = []
+        for number, one in enumerate(ended):
+            count = sum(int(held[number]) for held, _ in found)
+            if count:
+                tallies.outcome[one.place].held += count
+                tallies.epoch[one.place].held += count
+            of_place = zip(*(of_places[number] for _, of_places in found), strict=True)
+            left.append(one.chosen(np.sort(np.concatenate(several)) for several in of_place))
+        return left
+
     def objects(self, producer_ids: Int64) -> dict[int, list[Decision]]:
         """The decisions about data of some producer ids, as objects by producer id."""
         found: dict[int, list[Decision]] = {}
@@ -72,6 +104,22 @@ class JoinedDecisions:
             for decision in one.of(sought):
                 found.setdefault(decision.producer_id, []).append(decision)
         return found
+
+
+def disagreeing(
+    ended: Sequence[Endings], decided: JoinedDecisions, tallies: Tallies, *, each: Each = map, shares: int = 1
+) -> Iterator[JoinedEndings]:
+    """Count the transactions that certainly agree. Returns all others, all of a producer id at once.
+
+    Args:
+        each: see `JoinedEndings.groups`. `shares`: in how many it is worth to divide the producer ids for it.
+    """
+    if native is not None:
+        left = decided.settle(ended, tallies, each, shares)
+        yield from (joined for joined, _, _ in JoinedEndings.groups(left, each))
+        return
+    for joined, number, count in JoinedEndings.groups(ended, each):
+        yield judge_agreeing(joined, decided.group(number, count), tallies)
 
 
 def judge_agreeing(ended: JoinedEndings, decided: GroupDecisions, tallies: Tallies) -> JoinedEndings:
@@ -151,9 +199,6 @@ def _keys(producer_id: Int64, epoch: npt.NDArray[np.signedinteger]) -> Int64:
 
 def _matched(keys: Int64, sought: Int64) -> Int32:
     """For each sought key the index of the one that equals it; -1: none does, -2: several do."""
-    if native is not None:
-        found: Int32 = native.matched_keys(keys, np.ascontiguousarray(sought))
-        return found
     order = np.argsort(keys, kind="stable").astype(np.int32)
     ordered = keys[order]
     first, behind = np.searchsorted(ordered, sought, "left"), np.searchsorted(ordered, sought, "right")
@@ -161,3 +206,7 @@ def _matched(keys: Int64, sought: Int64) -> Int32:
     several = np.where(behind - first > 1, _SEVERAL, one)
     single: Int32 = np.where(behind == first, _ABSENT, several).astype(np.int32, copy=False)
     return single
+
+
+def _as_bytes(rows: Packed) -> Bytes:
+    return np.ascontiguousarray(rows).view(np.uint8)

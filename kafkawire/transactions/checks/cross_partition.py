@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from kafkawire import rows
 from kafkawire.transactions import answers
-from kafkawire.transactions.checks.agreeing import JoinedDecisions, judge_agreeing
+from kafkawire.transactions.checks.agreeing import JoinedDecisions, disagreeing
 from kafkawire.transactions.checks.check_names import CHECKS, OF_IDS
-from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
+from kafkawire.transactions.checks.marker_outcomes import UNKNOWN, Tallies, judge
 from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS
 from kafkawire.transactions.checks.undecided import EndedColumns, judge_undecided, undecided
 from kafkawire.transactions.coordinator.coordinator_log import IdFacts
@@ -27,7 +27,7 @@ from kafkawire.transactions.facts import (
     UnassignedProducerId,
 )
 from kafkawire.transactions.formatting import when
-from kafkawire.transactions.log.endings import Each, JoinedEndings
+from kafkawire.transactions.log.endings import Each
 from kafkawire.transactions.parts.part_threads import Threads
 from kafkawire.transactions.verdict.cluster_facts import ClusterFacts
 
@@ -46,16 +46,16 @@ def joined_answers(cluster: ClusterFacts, jobs: int = 1) -> Iterator[answers.Pla
     """The answers. `jobs`: number of threads."""
     if jobs > 1:
         with Threads(jobs - 1) as threads:
-            yield from _outcomes(cluster, lambda work, numbers: threads.in_order(numbers, work))
+            yield from _outcomes(cluster, lambda work, numbers: threads.in_order(numbers, work), jobs)
     else:
-        yield from _outcomes(cluster, map)
+        yield from _outcomes(cluster, map, jobs)
     yield from _producer_ids(cluster)
     yield from _owners(cluster)
     yield from _partitions_of_ids(cluster)
     yield from _without_steps(cluster)
 
 
-def _outcomes(cluster: ClusterFacts, each: Each) -> Iterator[answers.Placed]:
+def _outcomes(cluster: ClusterFacts, each: Each, jobs: int) -> Iterator[answers.Placed]:
     """one_outcome and marker_epoch."""
     histories = cluster.histories
     decided = JoinedDecisions([history.decisions for history in histories.values()])
@@ -63,17 +63,19 @@ def _outcomes(cluster: ClusterFacts, each: Each) -> Iterator[answers.Placed]:
     until, until_of = decided_until(cluster)
     known = max((time for time in (until, *until_of.values()) if time is not None), default=None)
     tallies = Tallies()
-    chosen = (endings for endings in cluster.facts.endings if endings.place in cluster.chosen)
-    for joined, number, count in JoinedEndings.groups(chosen, each):
-        ended = judge_agreeing(joined, decided.group(number, count), tallies)
+    chosen = [endings for endings in cluster.facts.endings if endings.place in cluster.chosen]
+    for endings in chosen:
+        if endings.undecided:
+            tallies.lack(endings.place, UNKNOWN, endings.undecided)
+    for ended in disagreeing(chosen, decided, tallies, each=each, shares=jobs):
         decisions = decided.objects(ended.rows["producer_id"])
         columns = EndedColumns.of(ended)
         alone, early = undecided(columns, decisions)
         left = judge_undecided(columns, tallies, alone=alone, early=early, decided_until=known)
-        for producer_id, endings in ended.where(left).by_producer():
+        for producer_id, of_producer in ended.where(left).by_producer():
             owner = owners.get(producer_id)
             judge(
-                endings,
+                of_producer,
                 decisions.get(producer_id, ()),
                 tallies,
                 decided_until=until if owner is None else until_of[owner],

@@ -81,17 +81,22 @@ class Endings:
 
     Attributes:
         chunks: arrays, in the order of the log.
+        undecided: number of those that were not kept, because nothing can be said of them.
 
     Args:
         whole: keep all fields, and those whose outcome is not known; otherwise what the rules need.
+        without_decisions: no record of a coordinator will be compared with them. Then markers of one transaction are
+            compared with each other, which are known by the epoch that they raised; the others are only counted.
     """
 
-    __slots__ = ("chunks", "place", "whole")
+    __slots__ = ("chunks", "place", "undecided", "whole", "without_decisions")
 
-    def __init__(self, place: Place, *, whole: bool = False) -> None:
+    def __init__(self, place: Place, *, whole: bool = False, without_decisions: bool = False) -> None:
         self.place = place
         self.whole = whole
+        self.without_decisions = without_decisions
         self.chunks: list[Packed] = []
+        self.undecided = 0
 
     def __len__(self) -> int:
         return sum(map(len, self.chunks))
@@ -101,9 +106,21 @@ class Endings:
         chunks, self.chunks = self.chunks, []
         return chunks
 
+    def chosen(self, rows: Iterable[npt.NDArray[np.integer]]) -> Endings:
+        """Some of them. `rows`: of each chunk the indexes."""
+        found = Endings(self.place, whole=self.whole)
+        pairs = ((chunk, at) for chunk, at in zip(self.chunks, rows, strict=True) if len(at))
+        found.chunks = [chunk if len(at) == len(chunk) else chunk.take(at) for chunk, at in pairs]
+        return found
+
     def add(self, ended: Packed) -> None:
         """Take the next, in the order of their markers."""
         known = kept_fields(ended, whole=self.whole)
+        if self.without_decisions and len(known):
+            raised = known["marker_epoch"] > known["data_epoch"]
+            count = int(raised.sum())
+            self.undecided += len(known) - count
+            known = known if count == len(known) else known[raised]
         if len(known):
             self.chunks.append(known)
 

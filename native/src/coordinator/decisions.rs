@@ -10,24 +10,26 @@ use super::{NONE, NULL};
 const NEVER: i64 = i64::MIN;
 /// As list of partitions: that of a Prepare record with none.
 const NO_PARTITION: i32 = -2;
-const ABORT: i8 = 0;
-const COMMIT: i8 = 1;
+pub const ABORT: i8 = 0;
+pub const COMMIT: i8 = 1;
+/// Bytes of a packed decision (`packed_decisions.DECIDED`).
+pub const SIZE: usize = 55;
 /// `clock_offsets.OF_COORDINATOR`.
 const TIMES: usize = 64;
 
-#[derive(Clone, Copy)]
-struct Decision {
-    producer_id: i64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    pub producer_id: i64,
     offset: i64,
     since: i64,
     until: i64,
-    lowest: i32,
-    highest: i32,
-    marker: i32,
-    partitions: i32,
+    pub lowest: i32,
+    pub highest: i32,
+    pub marker: i32,
+    pub partitions: i32,
     id: u32,
-    version: i16,
-    outcome: i8,
+    pub version: i16,
+    pub outcome: i8,
 }
 
 /// Producer id and epoch of the markers of a Prepare or Complete record.
@@ -87,6 +89,35 @@ impl Decision {
         rows.extend(self.id.to_le_bytes());
         rows.extend(self.version.to_le_bytes());
         rows.extend(self.outcome.to_le_bytes());
+    }
+
+    /// The reverse of `push`.
+    #[inline]
+    pub fn read(bytes: &[u8; SIZE]) -> Self {
+        let long = |at: usize| i64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let int = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        Decision {
+            producer_id: long(0),
+            offset: long(8),
+            since: long(16),
+            until: long(24),
+            lowest: int(32),
+            highest: int(36),
+            marker: int(40),
+            partitions: int(44),
+            id: int(48) as u32,
+            version: i16::from_le_bytes([bytes[52], bytes[53]]),
+            outcome: bytes[54] as i8,
+        }
+    }
+
+    /// The epochs that its data may have, without those that no batch can have.
+    #[inline]
+    pub fn epochs(&self) -> impl Iterator<Item = i16> {
+        [Some(self.lowest), Some(self.highest).filter(|&highest| highest != self.lowest)]
+            .into_iter()
+            .flatten()
+            .filter_map(|epoch| i16::try_from(epoch).ok())
     }
 }
 
@@ -149,7 +180,7 @@ impl Decisions {
 
     /// Takes out those that no later record changes; with `all` all.
     pub fn drain(&mut self, all: bool) -> Vec<u8> {
-        let mut rows = Vec::with_capacity(self.found.len() * 55);
+        let mut rows = Vec::with_capacity(self.found.len() * SIZE);
         let found = std::mem::take(&mut self.found);
         let mut kept = Vec::new();
         for last in &mut self.last {
@@ -189,4 +220,32 @@ fn hash(producer_id: i64, epoch: i32) -> u64 {
         mixed = (mixed ^ (mixed >> shift)).wrapping_mul(factor);
     }
     mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_decision_is_read_again() {
+        let one = Decision {
+            producer_id: -1,
+            offset: 2,
+            since: -3,
+            until: NEVER,
+            lowest: -1,
+            highest: 4,
+            marker: 5,
+            partitions: NO_PARTITION,
+            id: 7,
+            version: 2,
+            outcome: COMMIT,
+        };
+        let mut bytes = Vec::new();
+        one.push(&mut bytes);
+        assert_eq!(Decision::read(bytes.as_slice().try_into().unwrap()), one);
+        assert_eq!(one.epochs().collect::<Vec<_>>(), [-1, 4]);
+        let wide = Decision { lowest: 9, highest: i32::from(i16::MAX) + 1, ..one };
+        assert_eq!(wide.epochs().collect::<Vec<_>>(), [9]);
+    }
 }

@@ -11,14 +11,12 @@ mod row;
 mod rules;
 mod walk;
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use join::{Join, Share};
 use records::Read;
 use replay::IdReplay;
 use row::{NUMBERS, SIZE};
@@ -51,19 +49,32 @@ fn coordinator_columns<'py>(
     Ok((PyArray1::from_vec(py, found.rows), names, lists, found.next))
 }
 
-/// For each sought key the index of the one that equals it; -1: none does, -2: several do.
+/// Counts the ended transactions that certainly agree with the decision of their coordinator, of each place. `decided`:
+/// packed decisions, and how many lists they name. `ended`: of each place chunks of packed transactions. `listed`:
+/// whether the list of this number, of all, names the place of this number. `share`: which share of the producer ids is
+/// looked at, and of how many. Returns the counts, and of each chunk the indexes of the others.
 #[pyfunction]
-fn matched_keys<'py>(
+fn settle_agreeing<'py>(
     py: Python<'py>,
-    keys: PyReadonlyArray1<'py, i64>,
-    sought: PyReadonlyArray1<'py, i64>,
-) -> PyResult<Bound<'py, PyArray1<i32>>> {
-    let (keys, sought) = (keys.as_slice()?, sought.as_slice()?);
-    if i32::try_from(keys.len()).is_err() {
-        return Err(PyValueError::new_err("too many keys"));
+    decided: Vec<(PyReadonlyArray1<'py, u8>, usize)>,
+    ended: Vec<Vec<PyReadonlyArray1<'py, u8>>>,
+    listed: Py<PyAny>,
+    share: (u64, u64),
+) -> PyResult<(Numbers<'py>, Vec<Vec<Bound<'py, PyArray1<u32>>>>)> {
+    let decided = decided.iter().map(|(rows, lists)| Ok((rows.as_slice()?, *lists))).collect::<PyResult<Vec<_>>>()?;
+    let places = ended.iter().map(|chunks| chunks.iter().map(|rows| Ok(rows.as_slice()?)).collect());
+    let places = places.collect::<PyResult<Vec<Vec<_>>>>()?;
+    let (number, count) = share;
+    if number >= count {
+        return Err(PyIndexError::new_err(number));
     }
-    let seed = RandomState::new().hash_one(0);
-    Ok(PyArray1::from_vec(py, py.detach(|| join::matched(keys, sought, seed))))
+    let (held, left) = py.detach(|| {
+        let join = Join::of(&decided, Share { number, count });
+        let join = join.ok_or_else(|| PyValueError::new_err("a decision names a list that is not there"))?;
+        join.settle(&places, |list, place| Python::attach(|py| listed.call1(py, (list, place))?.extract(py)))
+    })?;
+    let arrays = |of_place: Vec<Vec<u32>>| of_place.into_iter().map(|left| PyArray1::from_vec(py, left)).collect();
+    Ok((PyArray1::from_vec(py, held), left.into_iter().map(arrays).collect()))
 }
 
 /// What the ids of one partition are in, use and have decided: see `kafkawire.transactions.auditing.id_history`.
@@ -208,7 +219,7 @@ impl CoordinatorReplay {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("COORDINATOR_NUMBERS", NUMBERS)?;
     module.add_function(wrap_pyfunction!(coordinator_columns, module)?)?;
-    module.add_function(wrap_pyfunction!(matched_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(settle_agreeing, module)?)?;
     module.add_class::<CoordinatorReplay>()
 }
 

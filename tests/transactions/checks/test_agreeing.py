@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.transactions.checks import agreeing
-from kafkawire.transactions.checks.agreeing import JoinedDecisions, judge_agreeing
+from kafkawire.transactions.checks.agreeing import JoinedDecisions, disagreeing
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
 from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.coordinator.packed_decisions import Decided
 from kafkawire.transactions.facts import Place
 from kafkawire.transactions.log.endings import PACKED, Endings, JoinedEndings, packed
+from kafkawire.wire.backend import native
 from tests.references.sequential_replay import in_any_order
 
 PLACES = [Place("logs", "orders", 0), Place("logs", "orders", 1), Place("logs", "payments", 0)]
@@ -61,50 +62,129 @@ def endings(draw: st.DrawFn, made: list[Decision]) -> tuple[Place, tuple[int, ..
     return Place("logs", topic, partition), tuple(row.values())
 
 
-@pytest.mark.parametrize("engine", [True, False])
+ENGINES = [pytest.param(True, marks=pytest.mark.skipif(native is None, reason="no native engine")), False]
+Left = set[tuple[Place, tuple[int, ...]]]
+
+
+def replicas(ended: list[tuple[Place, tuple[int, ...]]], cuts: int) -> list[Endings]:
+    """The ended transactions of each place, in chunks of so many."""
+    of_place = {place: Endings(place) for place in PLACES}
+    for place, found in of_place.items():
+        rows = [row for where, row in ended if where == place]
+        for at in range(0, len(rows), cuts):
+            found.add(packed(rows[at : at + cuts]))
+    return list(of_place.values())
+
+
+def answers_of(tallies: Tallies) -> dict[tuple[Place, str], Any]:
+    return {
+        (place, tally.check): in_any_order(tally.answer())
+        for place, tally in tallies.all()
+        if tally.held or tally.violated or tally.not_checkable
+    }
+
+
+def joined_decisions(made: list[Decision]) -> JoinedDecisions:
+    return JoinedDecisions(
+        [Decided.listed(place, [one for one in made if one.place == place]) for place in COORDINATORS]
+    )
+
+
+def judged(ended: list[Endings], made: list[Decision], *, engine: bool, shares: int = 1) -> tuple[Any, Left]:
+    """The answers, and what was not settled as columns."""
+    decided = JoinedDecisions(
+        [Decided.listed(place, [one for one in made if one.place == place]) for place in COORDINATORS]
+    )
+    tallies, left = Tallies(), set()
+    with pytest.MonkeyPatch.context() as patch:
+        if not engine:
+            patch.setattr(agreeing, "native", None)
+        for joined in disagreeing(ended, decided, tallies, shares=shares):
+            rest(joined, decided, tallies)
+            left |= {
+                (joined.places[at], row) for at, row in zip(joined.numbers.tolist(), joined.rows.tolist(), strict=True)
+            }
+    return answers_of(tallies), left
+
+
+def rest(joined: JoinedEndings, decided: JoinedDecisions, tallies: Tallies) -> None:
+    by_id = decided.objects(joined.rows["producer_id"])
+    for producer_id, of_producer in joined.by_producer():
+        judge(of_producer, by_id.get(producer_id, ()), tallies, decided_until=40_000)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("table", [1 << 22, 0])
 @given(st.data())
 def test_the_answers_are_those_of_one_by_one(engine: bool, table: int, data: st.DataObject) -> None:
     made = data.draw(st.lists(decisions(), max_size=6))
     ended = data.draw(st.lists(endings(made), max_size=12, unique_by=lambda one: (one[0], one[1][1])))
-    of_place = {place: Endings(place, whole=False) for place in PLACES}
-    for place, row in ended:
-        of_place[place].add(packed([row]))
-    decided = [Decided.listed(place, [one for one in made if one.place == place]) for place in COORDINATORS]
-    answers = []
-    for as_columns in (False, True):
-        tallies = Tallies()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(agreeing, "_TABLE", table)
-            if not engine:
-                patch.setattr(agreeing, "native", None)
-            joined = JoinedDecisions(decided)
-            for rows, number, count in JoinedEndings.groups(of_place.values()):
-                left = judge_agreeing(rows, joined.group(number, count), tallies) if as_columns else rows
-                by_id = joined.objects(left.rows["producer_id"])
-                for producer_id, of_producer in left.by_producer():
-                    judge(of_producer, by_id.get(producer_id, ()), tallies, decided_until=40_000)
-        answers.append(
-            {
-                (place, tally.check): in_any_order(tally.answer())
-                for place, tally in tallies.all()
-                if tally.held or tally.violated or tally.not_checkable
-            }
+    shares, cuts = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
+    tallies, decided = Tallies(), joined_decisions(made)
+    for joined, _, _ in JoinedEndings.groups(replicas(ended, 100)):
+        rest(joined, decided, tallies)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(agreeing, "_TABLE", table)
+        answers, _ = judged(replicas(ended, cuts), made, engine=engine, shares=shares)
+    assert answers == answers_of(tallies)
+
+
+@pytest.mark.skipif(native is None, reason="no native engine")
+@pytest.mark.parametrize("seed", range(4))
+def test_both_engines_leave_the_same(seed: int) -> None:
+    """Of histories with faults, in chunks and shares of any number."""
+    drawn = random.Random(seed)
+    made, ended = history(drawn)
+    plain = judged(replicas(ended, 100), made, engine=False)
+    assert plain[1]
+    assert len(plain[1]) < len(ended) / 2
+    for cuts, shares in ((1, 1), (3, 1), (7, 2), (1000, 3)):
+        assert judged(replicas(ended, cuts), made, engine=True, shares=shares) == plain
+
+
+def history(drawn: random.Random) -> tuple[list[Decision], list[tuple[Place, tuple[int, ...]]]]:
+    """Decisions of some producer ids in turn, and their markers. Of some what a coordinator never does."""
+    made, ended = [], []
+    for number in range(300):
+        producer_id, epoch = 7 + number % 5, number // 5
+        outcome = drawn.choice(["COMMIT", "ABORT"])
+        places = drawn.sample(PLACES, drawn.randint(1, 3))
+        one = Decision(
+            transactional_id=f"id-{producer_id}",
+            place=COORDINATORS[producer_id % 2],
+            offset=3 * number,
+            producer_id=producer_id,
+            lowest_epoch=epoch - (drawn.random() < 0.02),
+            highest_epoch=epoch,
+            marker_epoch=epoch + 1,
+            outcome=outcome,
+            version=2 - (drawn.random() < 0.02),
+            partitions=None if drawn.random() < 0.02 else frozenset((place.topic, place.partition) for place in places),
+            since=1000 * number,
+            until=1000 * number + 5,
         )
-    assert answers[1] == answers[0]
+        made += [one] * (0 if drawn.random() < 0.02 else 2 if drawn.random() < 0.02 else 1)
+        for place in places * (2 if drawn.random() < 0.02 else 1):
+            row = dict.fromkeys(PACKED.names or (), 0)
+            row |= {
+                "producer_id": producer_id,
+                "offset": 10 * len(ended),
+                "timestamp": one.since + 1,
+                "data_epoch": epoch,
+                "marker_epoch": epoch + 1 - (drawn.random() < 0.02),
+                "outcome": (outcome == "COMMIT") ^ (drawn.random() < 0.02),
+            }
+            ended.append((drawn.choice(PLACES) if drawn.random() < 0.02 else place, tuple(map(int, row.values()))))
+    drawn.shuffle(made)
+    return made, ended
 
 
-def test_a_plain_transaction_is_left_to_none() -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_plain_transaction_is_left_to_none(engine: bool) -> None:
     one = Decision(
         transactional_id="a", place=COORDINATORS[0], offset=3, producer_id=7, lowest_epoch=4, highest_epoch=4,
         marker_epoch=5, outcome="COMMIT", version=2, partitions=frozenset({("orders", 0)}), since=1, until=9,
     )  # fmt: skip
-    ended = Endings(PLACES[0])
-    ended.add(packed([(7, 9, 5, 8, 4, 5, 1, 8, 1, 1, 1, 0)]))
-    (rows, number, count) = next(JoinedEndings.groups([ended]))
-    tallies = Tallies()
-    decided = JoinedDecisions([Decided.listed(COORDINATORS[0], [one])])
-    left = judge_agreeing(rows, decided.group(number, count), tallies)
-    assert not len(left.rows)
-    assert (tallies.outcome[PLACES[0]].held, tallies.epoch[PLACES[0]].held) == (1, 1)
-    np.testing.assert_array_equal(left.numbers, [])
+    answers, left = judged(replicas([(PLACES[0], (7, 9, 5, 8, 4, 5, 1, 8, 1, 1, 1, 0))], 1), [one], engine=engine)
+    assert not left
+    assert {check: answer.held for (_, check), answer in answers.items()} == {"one_outcome": 1, "marker_epoch": 1}
