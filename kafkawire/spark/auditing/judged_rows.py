@@ -25,7 +25,8 @@ from kafkawire.spark.listing.fleet_listing import as_batches
 from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import by_batches
 from kafkawire.spark.session.typed_table import schema_of
-from kafkawire.transactions.log.endings import JUDGED, PACKED, Groups
+from kafkawire.transactions.log.endings import JUDGED, PACKED
+from kafkawire.transactions.log.spill import Groups
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -27,7 +27,8 @@ from kafkawire.transactions.checks.cross_partition import first_uses
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests
 from kafkawire.transactions.checks.timed_decisions import begins, epochs
 from kafkawire.transactions.facts import Open, Place
-from kafkawire.transactions.log.endings import PACKED, Packed, stacked
+from kafkawire.transactions.log.endings import PACKED, stacked
+from kafkawire.transactions.log.spill import Packed
 from kafkawire.transactions.verdict.cluster_facts import reach
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """The audit on one machine: read every replica and join their facts.
 
-Memory grows with the producers, transactional ids and ended transactions, not with the batches.
+Memory grows with the producers and transactional ids, not with the batches: ended transactions and decisions that are
+too many for it are in a temporary file (`Spill`).
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from kafkawire.logdir.located_file import known_size
 from kafkawire.transactions.auditing.audit_result import conclude
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts
 from kafkawire.transactions.auditing.replica_processes import in_processes
-from kafkawire.transactions.auditing.replica_reading import read_whole
+from kafkawire.transactions.auditing.replica_reading import Outcome, read_whole
 from kafkawire.transactions.auditing.replica_threads import in_threads
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, alone, replicas_agree, together
 from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.cluster.cluster_metadata import distinct_assignments, read_metadata, topic_policies
 from kafkawire.transactions.facts import TRANSACTION_STATE, AssignedProducerIds, ClusterMetadata
 from kafkawire.transactions.impact.held_back import TopicPolicy
+from kafkawire.transactions.log.spill import Spill
 from kafkawire.transactions.parts.replica_files import contents, gaps_of, outside_partitions, place_of, replicas
 from kafkawire.transactions.verdict.cluster_facts import Facts, clocks
 from kafkawire.transactions.verdict.settings import ResolvedSettings, Settings, resolve
@@ -53,24 +55,46 @@ def audit(
     audited = replicas(directory)
     metadata = read_metadata(directory.partitions)
     clusters = cluster_ids(directory)
-    replicas_ = to_read(audited, settings, metadata, clusters)
-    if all(partition.topic != TRANSACTION_STATE for partition in audited):
-        replicas_ = [one._replace(without_decisions=True) for one in replicas_]
-    outcomes = list(read_replicas(replicas_, jobs, progress))
-    read = [(one, facts) for one, facts in zip(audited, outcomes, strict=True) if isinstance(facts, ReplicaFacts)]
-    failed = [one for one in outcomes if isinstance(one, Unreadable)]
-    facts = facts_of(directory, [found for _, found in read], metadata, paths=paths, failed=failed)
-    digests = [ReplicaDigests(partition, one.digests, one.partition.damage) for partition, one in read]
-    agreement = list(replicas_agree(together(digests, clusters)))
-    if audited and not agreement:
-        agreement = [alone(place_of(audited[0]), audited[0].path)]
-    answers = [*facts.answers, *tier_answers(audited, clocks(facts, settings)), *agreement]
-    return conclude(replace(facts, answers=answers), settings, jobs=jobs if THREADS else 1)
+    shared = to_read(audited, settings, metadata, clusters)
+    without = all(partition.topic != TRANSACTION_STATE for partition in audited)
+    with Spill() as spill:
+        shared = [
+            one._replace(without_decisions=without, spill=spill if THREADS or jobs == 1 else None) for one in shared
+        ]
+        outcomes = [_counted(one, spill) for one in read_replicas(shared, jobs, progress)]
+        if spill.is_used:
+            outcomes = [_put_out(one, spill) for one in outcomes]
+        read = [(one, facts) for one, facts in zip(audited, outcomes, strict=True) if isinstance(facts, ReplicaFacts)]
+        failed = [one for one in outcomes if isinstance(one, Unreadable)]
+        facts = facts_of(directory, [found for _, found in read], metadata, paths=paths, failed=failed)
+        digests = [ReplicaDigests(partition, one.digests, one.partition.damage) for partition, one in read]
+        agreement = list(replicas_agree(together(digests, clusters)))
+        if audited and not agreement:
+            agreement = [alone(place_of(audited[0]), audited[0].path)]
+        answers = [*facts.answers, *tier_answers(audited, clocks(facts, settings)), *agreement]
+        return conclude(replace(facts, answers=answers), settings, jobs=jobs if THREADS else 1)
+
+
+def _counted(one: Outcome, spill: Spill) -> Outcome:
+    """The facts of the next replica, of which those that are too many for memory are written."""
+    if isinstance(one, ReplicaFacts):
+        one.endings.share(spill)  # of another process
+        spill.hold(0 if one.ids is None else one.ids.decisions.rows.nbytes)
+    return _put_out(one, spill) if spill.is_full else one
+
+
+def _put_out(one: Outcome, spill: Spill) -> Outcome:
+    if isinstance(one, Unreadable):
+        return one
+    one.endings.put_out()
+    if one.ids is None:
+        return one
+    return replace(one, ids=replace(one.ids, decisions=one.ids.decisions.put_out(spill)))
 
 
 def read_replicas(
     replicas: Sequence[AuditedReplica], jobs: int = 1, progress: Callable[[int], None] | None = None
-) -> Iterator[ReplicaFacts | Unreadable]:
+) -> Iterator[Outcome]:
     """The facts of each replica, in order; of one whose reading failed, why.
 
     Args:

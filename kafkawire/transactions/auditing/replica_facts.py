@@ -46,6 +46,7 @@ from kafkawire.transactions.log.endings import Endings
 from kafkawire.transactions.log.ordered_replay import OrderedReplay, ordered_replay
 from kafkawire.transactions.log.range_digests import DIGEST, Digests, joined
 from kafkawire.transactions.log.replay import PRODUCER_ID_EXPIRATION_MS, Replay
+from kafkawire.transactions.log.spill import Spill
 from kafkawire.transactions.parts.coordinator_walk import Walked
 from kafkawire.transactions.parts.lost_tail import lost_tail
 from kafkawire.transactions.parts.part_columns import PartColumns
@@ -65,6 +66,7 @@ class AuditedReplica(NamedTuple):
         show_records: number of records of each open transaction to keep.
         impacts: count what open transactions hold back, for which the log is read again.
         without_decisions: no copy of `__transaction_state` is there (`Endings`).
+        spill: takes the facts that are too many for memory, in this process; None: none are.
     """
 
     partition: logdir.Partition
@@ -75,6 +77,7 @@ class AuditedReplica(NamedTuple):
     show_records: int = 0
     impacts: bool = True
     without_decisions: bool = False
+    spill: Spill | None = None
 
 
 class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +172,9 @@ class ReplicaMerge:
         seeded = [ordered_replay(entries)] if entries else []
         self._checks = PartitionChecks(partition, expiration_ms=replica.producer_expiration_ms, others=seeded)
         self._opens = seeded[0] if seeded else self._checks.replay
-        self.endings = Endings(self._place, whole=whole, without_decisions=replica.without_decisions)
+        self.endings = Endings(
+            self._place, whole=whole, without_decisions=replica.without_decisions, spill=replica.spill
+        )
         self._ids: IdHistory | None = None
         self._segments: list[Segment] = []
         self._state: SegmentState | None = None

@@ -20,7 +20,8 @@ from kafkawire.transactions.checks.marker_outcomes import Tallies
 from kafkawire.transactions.coordinator.coordinator_rules import EPOCH_BUMP
 from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.coordinator.packed_decisions import NOT_KNOWN, Decided
-from kafkawire.transactions.log.endings import Each, Endings, Groups, JoinedEndings, Packed
+from kafkawire.transactions.log.endings import Each, Endings, JoinedEndings
+from kafkawire.transactions.log.spill import Groups, Packed
 from kafkawire.wire.backend import native
 
 #: Pairs of a list and a partition that get a place in a table.

@@ -4,7 +4,7 @@ with those that were handed out, transactional ids with their partition of `__tr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from kafkawire import rows
@@ -16,6 +16,7 @@ from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS
 from kafkawire.transactions.checks.undecided import EndedColumns, judge_undecided, undecided
 from kafkawire.transactions.coordinator.coordinator_log import IdFacts
 from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
+from kafkawire.transactions.coordinator.packed_decisions import Decided
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
@@ -27,7 +28,8 @@ from kafkawire.transactions.facts import (
     UnassignedProducerId,
 )
 from kafkawire.transactions.formatting import when
-from kafkawire.transactions.log.endings import Each
+from kafkawire.transactions.log.endings import Each, Endings
+from kafkawire.transactions.log.spill import GROUPS
 from kafkawire.transactions.parts.part_threads import Threads
 from kafkawire.transactions.verdict.cluster_facts import ClusterFacts
 
@@ -58,7 +60,6 @@ def joined_answers(cluster: ClusterFacts, jobs: int = 1) -> Iterator[answers.Pla
 def _outcomes(cluster: ClusterFacts, each: Each, jobs: int) -> Iterator[answers.Placed]:
     """one_outcome and marker_epoch."""
     histories = cluster.histories
-    decided = JoinedDecisions([history.decisions for history in histories.values()])
     owners = {use.producer_id: place for place, history in histories.items() for use in history.uses}
     until, until_of = decided_until(cluster)
     known = max((time for time in (until, *until_of.values()) if time is not None), default=None)
@@ -67,21 +68,34 @@ def _outcomes(cluster: ClusterFacts, each: Each, jobs: int) -> Iterator[answers.
     for endings in chosen:
         if endings.undecided:
             tallies.lack(endings.place, UNKNOWN, endings.undecided)
-    for ended in disagreeing(chosen, decided, tallies, each=each, shares=jobs):
-        decisions = decided.objects(ended.rows["producer_id"])
-        columns = EndedColumns.of(ended)
-        alone, early = undecided(columns, decisions)
-        left = judge_undecided(columns, tallies, alone=alone, early=early, decided_until=known)
-        for producer_id, of_producer in ended.where(left).by_producer():
-            owner = owners.get(producer_id)
-            judge(
-                of_producer,
-                decisions.get(producer_id, ()),
-                tallies,
-                decided_until=until if owner is None else until_of[owner],
-            )
+    for some, of_some in _in_memory(chosen, [history.decisions for history in histories.values()]):
+        decided = JoinedDecisions(of_some)
+        for ended in disagreeing(some, decided, tallies, each=each, shares=jobs):
+            decisions = decided.objects(ended.rows["producer_id"])
+            columns = EndedColumns.of(ended)
+            alone, early = undecided(columns, decisions)
+            left = judge_undecided(columns, tallies, alone=alone, early=early, decided_until=known)
+            for producer_id, of_producer in ended.where(left).by_producer():
+                owner = owners.get(producer_id)
+                judge(
+                    of_producer,
+                    decisions.get(producer_id, ()),
+                    tallies,
+                    decided_until=until if owner is None else until_of[owner],
+                )
     for place, tally in tallies.all():
         yield answers.Placed(place, tally.answer())
+
+
+def _in_memory(
+    ended: Sequence[Endings], decided: Sequence[Decided]
+) -> Iterator[tuple[Sequence[Endings], Sequence[Decided]]]:
+    """All of them; or where some were written to a file, those of each group of producer ids in turn."""
+    if not (any(one.blocks for one in ended) or any(one.blocks for one in decided)):
+        yield ended, decided
+        return
+    for number in range(GROUPS):
+        yield [one.group(number) for one in ended], [one.group(number) for one in decided]
 
 
 def _until(cluster: ClusterFacts, place: Place, skew_ms: int) -> int | None:

@@ -16,11 +16,12 @@ from kafkawire.transactions.checks.derived_files import SnapshotCheck
 from kafkawire.transactions.facts import Segment
 from kafkawire.transactions.log.appends import Appends
 from kafkawire.transactions.log.batch_rules import RULES
-from kafkawire.transactions.log.endings import PACKED, Packed, stacked
+from kafkawire.transactions.log.endings import PACKED, stacked
 from kafkawire.transactions.log.log_checks import LogChecks
 from kafkawire.transactions.log.ordered_replay import EndedRows, OrderedReplay, ordered_replay
 from kafkawire.transactions.log.producer_append import OUTCOMES
 from kafkawire.transactions.log.replay import PRODUCER_ID_EXPIRATION_MS, Ended
+from kafkawire.transactions.log.spill import Packed
 
 #: Its batches are written by group coordinators, for producers too (TxnOffsetCommit), each from sequence number 0 on;
 #: brokers do not check the numbers of what they append themselves (`AppendOrigin.COORDINATOR`).

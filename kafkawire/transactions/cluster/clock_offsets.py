@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkawire.transactions.facts import DecisionTime, MarkerTime
-from kafkawire.transactions.log.endings import Packed
 from kafkawire.transactions.log.range_digests import spread
+from kafkawire.transactions.log.spill import Packed
 
 #: Transactions kept of a partition with data, and of one of `__transaction_state`.
 OF_DATA, OF_COORDINATOR = 4, 64

@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.facts import Place
+from kafkawire.transactions.log.endings import stacked
 from kafkawire.transactions.log.producer_append import OUTCOMES
+from kafkawire.transactions.log.spill import Block, Spill, of_group
 
 #: A decision: the fields of `Decision`. `until`: `NOT_YET` for none. `partitions`: index of a list, `NOT_KNOWN` for
 #: none, `NO_PARTITION` for an empty one. `id`: index of the transactional id.
@@ -42,15 +44,29 @@ class Decided(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         place: of the records. `rows`: packed (`DECIDED`).
         names: transactional ids. `lists`: partitions of transactions.
+        blocks: rows before these, which were written (`Spill`).
     """
 
     place: Place
     rows: Rows
     names: Sequence[str]
     lists: Sequence[Partitions]
+    blocks: tuple[Block, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.rows) + sum(map(len, self.blocks))
+
+    def put_out(self, spill: Spill) -> Decided:
+        """The same, with rows that were written."""
+        block = spill.write(self.rows) if len(self.rows) else None
+        if block is None:
+            return self
+        return msgspec.structs.replace(self, rows=np.empty(0, DECIDED), blocks=(*self.blocks, block))
+
+    def group(self, number: int) -> Decided:
+        """Those about data of one group of producer ids (`spill.GROUPS`), in memory."""
+        rows = stacked(of_group([self.rows], list(self.blocks), number), DECIDED)
+        return msgspec.structs.replace(self, rows=rows, blocks=())
 
     def __iter__(self) -> Iterator[Decision]:
         """Each as an object."""

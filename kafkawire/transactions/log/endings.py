@@ -12,6 +12,7 @@ import numpy.typing as npt
 from kafkawire.records.control import EMPTY_CODE
 from kafkawire.transactions.facts import Place
 from kafkawire.transactions.log.producer_append import OUTCOMES
+from kafkawire.transactions.log.spill import Block, Groups, Packed, Spill, of_group
 
 #: An ended transaction: `offset`, `timestamp`, `marker_epoch`, `coordinator_epoch` (`NO_EPOCH` for none) and `outcome`
 #: of its marker, the others of its data.
@@ -35,11 +36,12 @@ PACKED = np.dtype(
 _JUDGED = ["producer_id", "offset", "timestamp", "first_offset", "data_epoch", "marker_epoch", "outcome"]
 JUDGED = np.dtype([(name, PACKED[name]) for name in _JUDGED])
 
-Packed = npt.NDArray[np.void]
 R = TypeVar("R")
 
 #: Ended transactions that are judged at once.
 _AT_ONCE = 1 << 18
+#: Bytes of them that are written at once.
+_BLOCK_BYTES = 8 << 20
 
 
 def packed(rows: Sequence[tuple[int, ...]]) -> Packed:
@@ -80,26 +82,32 @@ class Endings:
     """The ended transactions of one replica, in chunks of packed rows (`PACKED`).
 
     Attributes:
-        chunks: arrays, in the order of the log.
+        chunks: arrays, in the order of the log. `blocks`: those before, which were written.
         undecided: number of those that were not kept, because nothing can be said of them.
 
     Args:
         whole: keep all fields, and those whose outcome is not known; otherwise what the rules need.
         without_decisions: no record of a coordinator will be compared with them. Then markers of one transaction are
             compared with each other, which are known by the epoch that they raised; the others are only counted.
+        spill: takes those that are too many for memory; None: none are.
     """
 
-    __slots__ = ("chunks", "place", "undecided", "whole", "without_decisions")
+    __slots__ = ("_size", "_spill", "blocks", "chunks", "place", "undecided", "whole", "without_decisions")
 
-    def __init__(self, place: Place, *, whole: bool = False, without_decisions: bool = False) -> None:
+    def __init__(
+        self, place: Place, *, whole: bool = False, without_decisions: bool = False, spill: Spill | None = None
+    ) -> None:
         self.place = place
         self.whole = whole
         self.without_decisions = without_decisions
         self.chunks: list[Packed] = []
+        self.blocks: list[Block] = []
         self.undecided = 0
+        self._spill = spill
+        self._size = 0
 
     def __len__(self) -> int:
-        return sum(map(len, self.chunks))
+        return sum(map(len, self.chunks)) + sum(map(len, self.blocks))
 
     def drain(self) -> list[Packed]:
         """Take out what is there."""
@@ -123,6 +131,32 @@ class Endings:
             known = known if count == len(known) else known[raised]
         if len(known):
             self.chunks.append(known)
+            if self._spill is not None:
+                self._size += known.nbytes
+                self._spill.hold(known.nbytes)
+                if self._size >= _BLOCK_BYTES and self._spill.is_full:
+                    self.put_out()
+
+    def share(self, spill: Spill) -> None:
+        """Let it take those that are too many, where none did before."""
+        if self._spill is None:
+            self._spill, self._size = spill, sum(chunk.nbytes for chunk in self.chunks)
+            spill.hold(self._size)
+
+    def put_out(self) -> None:
+        """Write those that are in memory."""
+        if self._spill is None or not self.chunks:
+            return
+        block = self._spill.write(stacked(self.chunks, self.chunks[0].dtype))
+        if block is not None:
+            self.blocks.append(block)
+            self.chunks, self._size = [], 0
+
+    def group(self, number: int) -> Endings:
+        """Those of one group of producer ids (`spill.GROUPS`), in memory."""
+        found = Endings(self.place, whole=self.whole)
+        found.chunks = of_group(self.chunks, self.blocks, number)
+        return found
 
 
 def stacked(chunks: Sequence[Packed], kind: np.dtype[np.void]) -> Packed:
@@ -131,26 +165,6 @@ def stacked(chunks: Sequence[Packed], kind: np.dtype[np.void]) -> Packed:
         return chunks[0]
     data = [np.ascontiguousarray(chunk).view(np.uint8) for chunk in chunks if len(chunk)]  # copied as they are
     return np.concatenate(data).view(kind) if data else np.empty(0, kind)
-
-
-class Groups:
-    """Rows in groups by their producer ids: each group has all rows of its ids, in their order. They are sorted once,
-    not looked through for each group.
-
-    Args:
-        count: number of groups, at most 2^16.
-    """
-
-    __slots__ = ("_bounds", "_order")
-
-    def __init__(self, producer_ids: npt.NDArray[np.int64], count: int) -> None:
-        groups = (producer_ids % count).astype(np.uint16)
-        self._order = np.argsort(groups, kind="stable").astype(np.int32)
-        self._bounds = np.cumsum(np.append(0, np.bincount(groups, minlength=count)))
-
-    def take(self, rows: Packed, number: int) -> Packed:
-        """The rows of a group, out of all. Of packed rows `take` needs a third of the time of an index."""
-        return rows.take(self._order[self._bounds[number] : self._bounds[number + 1]])
 
 
 class Each(Protocol):

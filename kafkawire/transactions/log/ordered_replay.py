@@ -21,11 +21,12 @@ from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records.array_types import Bools, Int64
 from kafkawire.transactions.log.appends import Appends
 from kafkawire.transactions.log.batch_rules.batch_rule import EXPIRED, GAP, BatchRule, Step
-from kafkawire.transactions.log.endings import PACKED, Packed, packed, stacked
+from kafkawire.transactions.log.endings import PACKED, packed, stacked
 from kafkawire.transactions.log.log_checks import LogChecks
 from kafkawire.transactions.log.producer_append import Append
 from kafkawire.transactions.log.producer_state import BATCHES_TO_RETAIN, Producer, Retained
 from kafkawire.transactions.log.replay import Replay, seeds
+from kafkawire.transactions.log.spill import Packed
 from kafkawire.wire.backend import native
 
 #: Whether the native engine makes the pass.

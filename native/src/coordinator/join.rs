@@ -76,6 +76,9 @@ impl Share {
     }
 }
 
+/// Of each place how many agree, and of each of its chunks the indexes of the others.
+pub type Settled = (Vec<i64>, Vec<Vec<Vec<u32>>>);
+
 /// Decisions, for a look-up by producer id and epoch.
 pub struct Join {
     share: Share,
@@ -147,7 +150,7 @@ impl Join {
         mut self,
         places: &[Vec<&[u8]>],
         listed: impl FnMut(usize, usize) -> Result<bool, E>,
-    ) -> Result<(Vec<i64>, Vec<Vec<Vec<u32>>>), E> {
+    ) -> Result<Settled, E> {
         let mut listed = Listed::new(self.lists, places.len(), listed);
         let found = self.pass(places, &mut listed, true)?;
         if self.entries.iter().all(|entry| entry.state & SPOILT == 0) {
@@ -161,7 +164,7 @@ impl Join {
         places: &[Vec<&[u8]>],
         listed: &mut Listed<impl FnMut(usize, usize) -> Result<bool, E>>,
         notes: bool,
-    ) -> Result<(Vec<i64>, Vec<Vec<Vec<u32>>>), E> {
+    ) -> Result<Settled, E> {
         let (mut held, mut left) = (vec![0; places.len()], Vec::with_capacity(places.len()));
         for (place, chunks) in places.iter().enumerate() {
             let mut of_place = Vec::with_capacity(chunks.len());
@@ -316,8 +319,6 @@ mod tests {
         bytes[36] = outcome as u8;
         bytes
     }
-
-    type Settled = (Vec<i64>, Vec<Vec<Vec<u32>>>);
 
     fn settled(decided: &[u8], places: &[Vec<u8>], asked: &mut usize) -> Settled {
         let join = Join::of(&[(decided, 1)], Share { number: 0, count: 1 }).unwrap();

@@ -26,6 +26,7 @@ const MOST_ASKED: usize = 4096 * (1 + 2 * NUMBERS);
 
 type Bytes<'py> = Bound<'py, PyArray1<u8>>;
 type Numbers<'py> = Bound<'py, PyArray1<i64>>;
+type OfChunks<'py> = Vec<Vec<Bound<'py, PyArray1<u32>>>>;
 type Strings<'py> = Vec<Bound<'py, PyBytes>>;
 type Columns<'py> = (Bytes<'py>, Strings<'py>, Strings<'py>, usize);
 type Steps<'py> = (usize, Numbers<'py>, (u64, u64, u64));
@@ -60,7 +61,7 @@ fn settle_agreeing<'py>(
     ended: Vec<Vec<PyReadonlyArray1<'py, u8>>>,
     listed: Py<PyAny>,
     share: (u64, u64),
-) -> PyResult<(Numbers<'py>, Vec<Vec<Bound<'py, PyArray1<u32>>>>)> {
+) -> PyResult<(Numbers<'py>, OfChunks<'py>)> {
     let decided = decided.iter().map(|(rows, lists)| Ok((rows.as_slice()?, *lists))).collect::<PyResult<Vec<_>>>()?;
     let places = ended.iter().map(|chunks| chunks.iter().map(|rows| Ok(rows.as_slice()?)).collect());
     let places = places.collect::<PyResult<Vec<Vec<_>>>>()?;
