@@ -125,7 +125,8 @@ class Stages(NamedTuple):
     def of(cls, folder: Path) -> Stages:
         """Those of the only event log in a folder."""
         (log,) = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
-        ended = [event for event in map(json.loads, log.open()) if event["Event"] == "SparkListenerTaskEnd"]
+        with log.open() as lines:
+            ended = [event for event in map(json.loads, lines) if event["Event"] == "SparkListenerTaskEnd"]
         metrics = [event["Task Metrics"]["Shuffle Write Metrics"] for event in ended]
         shuffled = sum(one["Shuffle Bytes Written"] for one in metrics)
         return cls(len({event["Stage ID"] for event in ended}), len(ended), shuffled)
