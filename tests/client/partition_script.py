@@ -40,6 +40,7 @@ from kafkawire.messages.write_txn_markers_response import (
 from kafkawire.records import Record, build, build_marker
 from tests.client.answers import OLD, describing
 from tests.client.scripted import ScriptedBroker
+from tests.records.record_bytes import fixed
 
 STATE = "__transaction_state"
 START, END = 40, 42
@@ -109,6 +110,14 @@ class Log:
         self._batches.append((self.end, data))
         self.end += 1
         self.start = -1
+
+    def append_unreadable_marker(self) -> None:
+        """A control batch of producer 9 with a right checksum, and with a record that cannot be read."""
+        data = build_marker(
+            "COMMIT", offset=self.end, timestamp=OLD, producer_id=9, producer_epoch=0, coordinator_epoch=5
+        )
+        self._batches.append((self.end, fixed(data[:61] + b"\xff" * len(data[61:]))))
+        self.end += 1
 
     def at(self, timestamp: int) -> int:
         """The first offset of what is not older, -1 where nothing is."""

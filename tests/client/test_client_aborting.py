@@ -397,6 +397,19 @@ def test_waits_until_the_marker_takes_effect() -> None:
     assert (done.outcome, done.marker_offset) == ("aborted", END)
 
 
+def test_a_marker_of_another_that_cannot_be_read_does_not_hide_the_outcome() -> None:
+    broker = PartitionBroker()
+    write = broker.write_markers
+
+    def after_another(request: WriteTxnMarkersRequest) -> Any:
+        broker.log.append_unreadable_marker()
+        return write(request)
+
+    broker.on[WriteTxnMarkersRequest] = after_another
+    done = attempt(broker)
+    assert (done.outcome, done.marker_offset) == ("aborted", END + 1)
+
+
 def test_partition_that_cannot_be_read_is_not_verified() -> None:
     broker = PartitionBroker()
     broker.log.fetch_code = 29

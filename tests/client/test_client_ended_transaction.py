@@ -47,6 +47,16 @@ def test_the_first_marker_behind_the_start_has_ended_it(name: str) -> None:
     assert (done.last_stable_offset, done.high_watermark) == (END + 3, END + 3)
 
 
+def test_a_marker_of_another_that_cannot_be_read_is_passed() -> None:
+    broker = PartitionBroker()
+    broker.log.append_unreadable_marker()
+    broker.log.append_marker(marker())
+    found, other = ask(broker, {"start_offset": START}, {"start_offset": END})
+    assert found is not None
+    assert (found.marker, found.marker_offset) == ("ABORT", END + 1)
+    assert other is None
+
+
 def test_a_marker_far_behind_the_start_is_found_by_the_time_of_its_producer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without reading all that was written in between."""
     broker = PartitionBroker()

@@ -41,6 +41,7 @@ from kafkawire.client.rpc.producer_states import describe_producers, producers_r
 from kafkawire.client.rpc.write_txn_markers import abort_request, marker_refusal
 from kafkawire.messages import DescribeProducersResponse
 from kafkawire.records import Batch
+from kafkawire.records.batch import readable_control
 from kafkawire.transactions.verdict.abort_premises import AbortPremises, change, difference, leader_change
 from kafkawire.transactions.verdict.abort_rules import (
     CHANGED,
@@ -310,7 +311,7 @@ async def _see(
 
 
 def _is_marker(marker: Marker, batch: Batch) -> bool:
-    control = batch.control
+    control = readable_control(batch)  # one that cannot be read is not the marker
     return (
         control is not None
         and (batch.producer_id, batch.producer_epoch) == (marker.producer_id, marker.producer_epoch)

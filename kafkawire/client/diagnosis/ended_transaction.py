@@ -15,6 +15,7 @@ from kafkawire.client.rpc.fetch_batches import first_batch
 from kafkawire.client.rpc.partition_offsets import list_offsets, offsets_at
 from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.records import Batch
+from kafkawire.records.batch import readable_control
 from kafkawire.transactions.verdict.abort_rules import TransactionSpec
 
 ABORT, COMMIT = "ABORT", "COMMIT"
@@ -89,7 +90,7 @@ async def how_it_ended(
 async def _first(cluster: Cluster, place: TopicPartition, offset: int, deadline: Deadline) -> Batch | None:
     """The batch of transactional data that begins at an offset; None where none does."""
     batch = await first_batch(cluster, place, offset, offset + 1, deadline, lambda one: one.last_offset >= offset)
-    data = batch is not None and batch.base_offset == offset and batch.transactional and batch.control is None
+    data = batch is not None and batch.base_offset == offset and batch.transactional and not batch.is_control
     return batch if data else None
 
 
@@ -105,7 +106,7 @@ async def _marker(
     """The first marker of a producer (of an epoch, where one is given) near an offset."""
 
     def wanted(batch: Batch) -> bool:
-        control = batch.control
+        control = readable_control(batch)
         ends = control is not None and control.name in (ABORT, COMMIT) and batch.base_offset >= begin
         return ends and batch.producer_id == producer_id and epoch in (None, batch.producer_epoch)
 
