@@ -25,8 +25,8 @@ from kafkawire.spark.listing.fleet_listing import (
     FoundBroker,
     _folders,
     _rows_of,
-    found_in,
 )
+from kafkawire.spark.listing.found_replicas import found_in
 from kafkawire.transactions.facts import ClusterMetadata, Leader, Place
 from kafkawire.transactions.parts.manifest import DirectoryContent
 from kafkawire.transactions.parts.replica_files import replicas

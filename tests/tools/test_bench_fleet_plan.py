@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from kafkawire.spark.listing.fleet_listing import found_in
+from kafkawire.spark.listing.found_replicas import found_in
 from tools.bench.fleet_plan import driver, plan
 from tools.bench.spark_plan import BROKERS, REPLICAS, SEGMENTS
 

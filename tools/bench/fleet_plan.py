@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from kafkawire.logdir import remote
 from kafkawire.spark.auditing.replica_parts import PartSizing
-from kafkawire.spark.listing import fleet_listing
+from kafkawire.spark.listing import fleet_listing, found_replicas
 from kafkawire.spark.session.task_sizing import MOST_PLANNERS, TaskLimits
 from tools.bench import spark_plan
 
@@ -126,7 +126,7 @@ def _taken(rows: Path) -> int:
     """Bytes of the table that the driver gets."""
     with pa.OSFile(str(rows)) as file:
         table = pa.ipc.open_stream(file).read_all()
-    found = fleet_listing.found_in(table)
+    found = found_replicas.found_in(table)
     assert found.size.replicas
     return int(table.nbytes)
 

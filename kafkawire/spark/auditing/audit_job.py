@@ -37,7 +37,8 @@ from kafkawire.spark.auditing.outcome_rows import (
 from kafkawire.spark.auditing.replica_parts import DriverFacts, Fleet, numbers
 from kafkawire.spark.auditing.share_groups import share_answers, state_partitions
 from kafkawire.spark.auditing.transaction_table import table_of
-from kafkawire.spark.listing.fleet_listing import FoundReplicas, listing
+from kafkawire.spark.listing.fleet_listing import listing
+from kafkawire.spark.listing.found_replicas import FoundReplicas
 from kafkawire.spark.session.jobs import Progress, job, kept
 from kafkawire.spark.session.sessions import QUICK_START, session_on
 from kafkawire.spark.session.task_sizing import by_task

@@ -33,7 +33,8 @@ from kafkawire.spark.auditing.outcome_rows import (
     open_rows,
     short,
 )
-from kafkawire.spark.listing.fleet_listing import OF_DRIVER, FoundReplicas, as_batches, found_in
+from kafkawire.spark.listing.fleet_listing import OF_DRIVER, as_batches
+from kafkawire.spark.listing.found_replicas import FoundReplicas, found_in
 from kafkawire.spark.listing.tier_listing import of_partitions, once, replica_at, segment_sizes, with_tiers
 from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import (

@@ -13,7 +13,8 @@ from kafkawire.spark.errors import SparkError
 from kafkawire.spark.lake.lake_outcomes import BAD_RECORDS
 from kafkawire.spark.lake.lake_parts import KNOWN, PART, REFUSED, TABLE_SPARK, Wanted, decided, records
 from kafkawire.spark.lake.lake_tables import LakeTable, Progress, lake_table
-from kafkawire.spark.listing.fleet_listing import OF_DRIVER, FoundReplicas, found_in, listing, partition_key
+from kafkawire.spark.listing.fleet_listing import OF_DRIVER, listing, partition_key
+from kafkawire.spark.listing.found_replicas import FoundReplicas, found_in
 from kafkawire.spark.listing.tier_listing import with_tiers
 from kafkawire.spark.session.jobs import job, kept
 from kafkawire.spark.session.task_sizing import TaskLimits, tasks_for

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,9 +27,9 @@ from kafkawire.logdir.log_files import log_file, partition_of, segment_names
 from kafkawire.logdir.tiers import by_partition, tier_metadata
 from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 from kafkawire.spark.session.sent_values import received, sent
-from kafkawire.spark.session.shipping import TaskEngine, check_engines
+from kafkawire.spark.session.shipping import TaskEngine
 from kafkawire.spark.session.task_sizing import FEWEST_TASKS, by_batches
-from kafkawire.transactions.cluster.cluster_metadata import newest_of, of_older_copy, read_metadata
+from kafkawire.transactions.cluster.cluster_metadata import read_metadata
 from kafkawire.transactions.facts import CLUSTER_METADATA
 from kafkawire.transactions.parts.manifest import DirectoryContent
 from kafkawire.transactions.parts.replica_files import content_of, outside_partitions, state_of
@@ -37,7 +37,6 @@ from kafkawire.transactions.parts.replica_files import content_of, outside_parti
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafkawire.transactions.facts import ClusterMetadata
 
 #: Kinds of rows.
 REPLICA, BROKER, METADATA, UNREADABLE = "replica", "broker", "metadata", "unreadable"
@@ -424,95 +423,3 @@ def _size(entry: os.DirEntry[str]) -> int:
         return entry.stat().st_size if entry.name.endswith((".log", ".log.swap")) else 0
     except OSError:
         return 0  # reading it reports that
-
-
-class Size(NamedTuple):
-    """The size of a listing: how many replicas and folders of partitions in tiers there are; bytes and number of
-    segments; bytes of the largest folder of a partition."""
-
-    replicas: int = 0
-    tiers: int = 0
-    size: int = 0
-    files: int = 0
-    largest: int = 0
-
-    def with_part(self, other: Size) -> Size:
-        """This size, joined with that of what another task has listed."""
-        return Size(
-            self.replicas + other.replicas,
-            self.tiers + other.tiers,
-            self.size + other.size,
-            self.files + other.files,
-            max(self.largest, other.largest),
-        )
-
-
-class FoundReplicas(NamedTuple):
-    """The part of a listing that the driver takes."""
-
-    size: Size
-    brokers: list[FoundBroker]
-    metadata: dict[str, ClusterMetadata]
-    unreadable: list[Unreadable]
-
-    @property
-    def clusters(self) -> dict[str, str]:
-        """The cluster of each log directory that has its id."""
-        return {broker.root: broker.cluster_id for broker in self.brokers if broker.cluster_id is not None}
-
-
-def _copies(payloads: Iterable[bytes], brokers: Mapping[str, FoundBroker]) -> dict[str, ClusterMetadata]:
-    """The copies of metadata logs, by log directory. One of each cluster is whole, the newest: no two are in memory for
-    longer than it takes to compare them."""
-    found: dict[str, ClusterMetadata] = {}
-    newest: dict[str | None, str] = {}
-    for payload in payloads:
-        of_root: dict[str, ClusterMetadata] = received(payload)
-        for root, copy in of_root.items():
-            broker = brokers.get(root)
-            cluster = None if broker is None else broker.cluster_id
-            found[root] = copy
-            older = newest.setdefault(cluster, root)
-            if older != root:
-                if newest_of((found[older], copy)) is copy:
-                    newest[cluster], root = root, older
-                of_older = brokers.get(root)
-                found[root] = of_older_copy(found[root], None if of_older is None else of_older.node_id)
-    return found
-
-
-def found_in(answers: pa.Table) -> FoundReplicas:
-    """The content of the rows `OF_DRIVER`. Warns of workers without the native engine (`check_engines`).
-
-    Raises:
-        SparkError: they should have it.
-    """
-    brokers: dict[str, FoundBroker] = {}
-    metadata: dict[bytes, tuple[bytes, bytes]] = {}
-    unreadable: list[tuple[int, list[bytes], Unreadable]] = []
-    size, engines = Size(), set[TaskEngine]()
-    for row in sorted(answers.to_pylist(), key=lambda row: (row["argument"], row["sort"])):
-        if row["kind"] == METADATA:
-            before_metadata = metadata.get(row["real"])
-            if before_metadata is None or row["sort"] < before_metadata[0]:
-                metadata[row["real"]] = row["sort"], row["payload"]
-            continue
-        value = received(row["payload"])
-        if row["kind"] == SIZE:
-            size = size.with_part(Size(*value))
-        elif row["kind"] == ENGINE:
-            engines.add(TaskEngine(*value))
-        elif row["kind"] == BROKER:
-            broker = FoundBroker(*value)
-            before = brokers.get(broker.root)
-            brokers[broker.root] = broker if before is None else before.with_part(broker)
-        else:
-            unreadable.append((row["argument"], row["sort"].split(os.sep.encode()), value))
-    check_engines(engines)
-    ordered = sorted(metadata.values(), key=lambda pair: pair[0])
-    return FoundReplicas(
-        size,
-        list(brokers.values()),
-        _copies((payload for _, payload in ordered), brokers),
-        [value for *_, value in sorted(unreadable, key=lambda one: one[:2])],
-    )
