@@ -64,7 +64,8 @@ SUBMIT_PATIENCE_S = 600
 READING, AUDITING = "reading", "auditing-{}"
 
 FULL = bool(os.environ.get("SPARK_FULL"))
-PART_BYTES = [64 << 10, 256 << 20] if FULL else [1 << 10]
+#: Replicas are read in parts, and whole.
+PART_BYTES = [4 << 10 if FULL else 64, 256 << 20]
 RECORDED = tuple(sorted(path.name.removesuffix(SUFFIX) for path in ARCHIVES.glob("*" + SUFFIX)))
 #: Paths of log directories, and bytes of a part.
 Audited = tuple[list[str], int]
@@ -84,11 +85,17 @@ def on_two_workers(url: str, folder: str, audits: list[Audited], full: bool) -> 
             results["undisturbed"] = [audited(session, *one) for one in audits]
             records = segments(session).select(*RECORDS)
             results[READING] = digest(records.mapInArrow(waiting(folder, READING), records.schema), RECORDS)
-        read = replica_parts._cells
+        read, replayed = replica_parts._cells, replica_parts._replayed
         for number, one in enumerate(audits):
             wait = waiting(folder, AUDITING.format(number))
-            replica_parts._cells = lambda *parts, wait=wait: wait(read(*parts))
+            if one[1] == PART_BYTES[0]:
+                replica_parts._cells = lambda *parts, wait=wait: wait(read(*parts))
+            else:
+                replica_parts._replayed = lambda listed, *args, wait=wait, **options: replayed(
+                    wait(listed), *args, **options
+                )
             results["audits"].append(audited(session, *one))
+            replica_parts._cells, replica_parts._replayed = read, replayed
     return results
 
 
