@@ -67,8 +67,11 @@ def main(root, place):
         found[f"parts of {size}"] = offsets(one.answer for one in merge.facts().answers)
     if len(sys.argv) > 3:
         from kafkawire import spark
-        audit = spark.audit([str(root)], master="local[1]", part_bytes=64 << 10)
-        found["Spark"] = [one.offset for one in audit.violations if one.check == "batch_of_1000"]
+        with spark.local_session("local[1]") as session:
+            for size in (PART_BYTES, 8 << 10):  # a replica by one task, and in parts
+                audit = spark.audit([str(root)], spark=session, part_bytes=size)
+                broken = [one for one in audit.violations if one.check == "batch_of_1000"]
+                found[f"Spark, parts of {size}"] = [one.offset for one in broken]
     wrong = {way: places for way, places in found.items() if places != [expected]}
     assert not wrong, (expected, wrong)
     assert "batch_of_1000" in {one.check for one in audit.answers}
@@ -133,7 +136,7 @@ def test_a_rule_finds_its_violation_wherever_it_is(checkout: Path, tmp_path: Pat
 @pytest.mark.parametrize("place", [2, 30])
 def test_on_spark_too(checkout: Path, tmp_path: Path, place: int) -> None:
     pytest.importorskip("pyspark")
-    assert run(checkout, "finds.py", str(tmp_path / "logs"), str(place), "spark").endswith("6 ways\n")
+    assert run(checkout, "finds.py", str(tmp_path / "logs"), str(place), "spark").endswith("7 ways\n")
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ def test_has_every_violation(spark: SparkSession, tmp_path: Path) -> None:
 
     paths = [broken(tmp_path, broker) for broker in range(2)]
     answer = kafkawire_spark.audit(
-        paths, spark=spark, part_bytes=1 << 12, save=kafkawire_spark.TableOutput(path=str(tmp_path / "lake"))
+        paths, spark=spark, part_bytes=1 << 8, save=kafkawire_spark.TableOutput(path=str(tmp_path / "lake"))
     )
     local = transactions.audit(logdir.open(*paths), paths=tuple(paths))
     assert answer == local
@@ -99,7 +99,7 @@ def test_answer_has_the_first_findings_and_damaged_places(spark: SparkSession, t
     local = transactions.audit(logdir.open(path), settings, paths=(path,))
     assert len(local.findings) == len(local.damage) == count
     output = kafkawire_spark.TableOutput(path=str(tmp_path / "lake"))
-    answer = kafkawire_spark.audit([path], settings, spark=spark, part_bytes=1 << 16, save=output, most_rows=most)
+    answer = kafkawire_spark.audit([path], settings, spark=spark, part_bytes=1 << 13, save=output, most_rows=most)
     assert (answer.findings, answer.damage) == (local.findings[:most], local.damage[:most])
     assert (answer.answers, answer.violations, answer.read) == (local.answers, local.violations, local.read)
     not_listed = Counter((one.verdict, one.reason, one.blocked) for one in local.findings[most:])
