@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kafkawire.logdir import file_names
@@ -54,12 +54,11 @@ def log_file(path: str, partition: file_names.PartitionName | None = None, tier_
     return LogFile(path, root, kind, partition.topic, partition.partition, found.offset, state, None, in_objects, keys)
 
 
-@lru_cache(maxsize=16)  # the files of a directory share one text
 def _root(directory: str) -> str:
     """The log directory that a partition's directory is in."""
     if os.path.basename(directory) in ("", os.curdir, os.pardir):  # there is no parent in it
         return os.path.join(directory, os.pardir)
-    return os.path.dirname(directory)
+    return sys.intern(os.path.dirname(directory))  # the files of a directory share one text
 
 
 def partition_of(directory: str, names: Iterable[str]) -> file_names.PartitionName | None:

@@ -9,7 +9,7 @@ from uuid import UUID
 from kafkawire import messages
 from kafkawire.errors import DecodeError
 from kafkawire.logdir.transaction_states import COMMITTED, NONE, OPEN, UNKNOWN
-from kafkawire.offsets.group_records import GroupLog, GroupRecord, assigned, group_logs, group_of, mentions
+from kafkawire.offsets.group_records import GroupRecord, assigned, group_logs, group_of, mentions
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.transactions.blocking.blockers import GroupView, Place
 from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
@@ -26,18 +26,14 @@ def group_view(replicas: LeadingReplicas, group: str) -> GroupView | None:
     gaps: list[str] = []
     fold = _Fold(group, topic_names(replicas))
     own: Place | None = None if count is None else (CONSUMER_OFFSETS, numbers[0])
-    for number in numbers:
-        leading = replicas.of(CONSUMER_OFFSETS, number)
-        if leading is None:
-            gaps.append(f"{CONSUMER_OFFSETS}-{number}, which keeps the offsets of group {group!r}, is not here")
-            continue
-        log = GroupLog(leading.partition)
+    missing = f", which keeps the offsets of group {group!r}, is not here"
+    for leading, log in group_logs(replicas, CONSUMER_OFFSETS, numbers, gaps, missing):
         found = fold.found
         for record in log.records(mentions(group)):
             if group_of(record.key) == group:
                 fold.take(record)
         if fold.found > found:
-            own = (CONSUMER_OFFSETS, number)
+            own = (CONSUMER_OFFSETS, leading.partition.partition)
         if leading.doubt is not None and (fold.found > found or count is not None):
             gaps.append(leading.doubt)
         gaps += log.problems

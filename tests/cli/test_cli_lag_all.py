@@ -28,7 +28,7 @@ from kafkawire.messages import (
     streams_group_describe_response,
 )
 from kafkawire.messages.list_groups_response import ListedGroup
-from kafkawire.offsets import group_view
+from kafkawire.offsets import group_records, group_view
 from kafkawire.offsets.group_records import GroupLog, group_of
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.records import Record, build
@@ -80,7 +80,7 @@ def test_each_partition_of_offsets_is_read_once(run: Run, monkeypatch: pytest.Mo
             read.append(partition.partition)
             super().__init__(partition)
 
-    monkeypatch.setattr(group_view, "GroupLog", Counted)
+    monkeypatch.setattr(group_records, "GroupLog", Counted)
     assert run("lag", Copy("cluster-three", "stopped").path, "--format", "jsonl").code == 0
     assert read == list(range(5))
 

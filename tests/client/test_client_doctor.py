@@ -376,7 +376,7 @@ def test_a_partition_without_a_leader_waits_for_its_eligible_replica() -> None:
     """The follower is stopped, then the leader is killed: the last in sync, which is not asked to come back."""
 
     def info(admin: AdminClient) -> Any:
-        return admin.list_topics(timeout=5).topics["waits"].partitions[0]
+        return admin.list_topics(timeout=30).topics["waits"].partitions[0]
 
     try:
         with cluster(3, controllers=1) as running:

@@ -42,12 +42,12 @@ from kafkawire.spark.session.sessions import QUICK_START
 
 begun = sys.argv[1]
 
-def waiting(*arguments):
+def waiting(*arguments, **options):
     import pathlib, time
     pathlib.Path(begun).touch()
     time.sleep(600)
 
-replica_parts._cells = waiting
+replica_parts._replayed = waiting
 quick = [word for name, value in QUICK_START.items() for word in ("--conf", f"{name}={value}")]
 sys.exit(main(["audit", "examples/kafka-logs/one-node", "--engine", "spark", "--master", "local[1]", *quick]))
 """
