@@ -187,7 +187,7 @@ _PLUGIN = _fixed(
 _SPARK_CORES = _fixed(
     "The logs are small: the audit takes some seconds, in which the start of each of Spark's jobs and the driver's "
     "part are not divided. With one core, Spark runs one task at a time, and the JVM's other threads use the second "
-    "core. Larger logs gain more: 1.78 times (10 million transactions in one partition) and 1.86 times (2,000 "
+    "core. Larger logs gain more: 1.33 times (4 million transactions in one partition) and 2.31 times (2,000 "
     "partitions), see [Spark](spark.md#how-far-the-audit-goes)."
 )
 _TABLE_VALUES = _fixed(
