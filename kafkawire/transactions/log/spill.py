@@ -61,8 +61,8 @@ class Block(NamedTuple):
     def group(self, number: int) -> Packed:
         """The rows of one group (`Groups`)."""
         size = self.kind.itemsize
-        first, behind = (int(at) * size for at in self.bounds[number : number + 2])
-        return np.frombuffer(self.spill.read(self.start + first, behind - first), self.kind)
+        first, end = (int(at) * size for at in self.bounds[number : number + 2])
+        return np.frombuffer(self.spill.read(self.start + first, end - first), self.kind)
 
 
 class Spill:
