@@ -174,7 +174,7 @@ def readings(fetched: PackedRows, copy: CopyOfPartition | None) -> Int8:
     state, delivered = held["state"][place], fetched["delivered"]
     settled = np.isin(state, (NONE, COMMITTED))
     # A marker may be above the last stable offset, which an older transaction holds; it is below the high watermark.
-    older = copy.end < fetched["high"]
+    older = copy.log_end < fetched["high"]
     outcome = np.select(
         [
             ~fetched["committed"],

@@ -17,11 +17,12 @@ from kafkawire.witness.held import CopyOfPartition
 from kafkawire.witness.positions import Moves, moment
 
 #: Whether the records below a committed offset were given. Before DELIVERED are the reasons for unknown.
-NO_COPY, COPY_OLDER, NO_FETCH, NOT_CAPTURED, UNDECIDED, DELIVERED, UNDELIVERED, GAP = range(8)
-NAMES = ("unknown", "unknown", "unknown", "unknown", "unknown", "delivered", "undelivered", "undelivered")
+NO_COPY, COPY_OLDER, UNREAD, NO_FETCH, NOT_CAPTURED, UNDECIDED, DELIVERED, UNDELIVERED, GAP = range(9)
+NAMES = (*("unknown",) * DELIVERED, "delivered", "undelivered", "undelivered")
 REASONS = {
     NO_COPY: ("no_copy", "no log that was given is of the partition"),
     COPY_OLDER: ("copy_older", "the newest copy ends before the committed offset"),
+    UNREAD: ("unreadable", "bytes of the newest copy below the offset are damaged or missing"),
     NO_FETCH: ("no_fetch", "no capture shows where the group began to read the partition"),
     NOT_CAPTURED: ("fetch_not_captured", "records below the offset are in no Fetch response that was captured"),
     UNDECIDED: (
@@ -87,8 +88,12 @@ def deliveries(
         missing = first + np.flatnonzero((given[first:end] > sent[one]) & (last[first:end] < offset))
         if not len(missing):
             left = slice(*np.searchsorted(undecided, [start, offset]))
-            known_all = bool((undecided_given[left] <= sent[one]).all())
-            seen[one] = UNDECIDED if not known_all else DELIVERED if offset <= max(copy.end, start) else COPY_OLDER
+            if not (undecided_given[left] <= sent[one]).all():
+                seen[one] = UNDECIDED
+            elif offset > max(copy.log_end, start):
+                seen[one] = COPY_OLDER
+            else:
+                seen[one] = UNREAD if copy.unreadable(start, offset) else DELIVERED
             continue
         # What a client was given before the capture began is not known: then its first position is not, either.
         shown = moves if read else None

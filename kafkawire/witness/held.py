@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kafkawire.offsets import Replica
 from kafkawire.offsets.lineage import lineage
+from kafkawire.offsets.statuses import UNREADABLE
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches
 from kafkawire.records.control import COMMIT
@@ -37,7 +38,8 @@ class CopyOfPartition(NamedTuple):
     Attributes:
         path: of the copy. batches: `HELD`, by offset. markers: `MARKER`, by offset.
         first, code: runs of offsets: where each begins, and its status.
-        end: the offset after the last run. compacted_to: what the cleaner has come across, offsets below it.
+        end: the offset after the last run; offsets that are truncated have one. log_end: the one after the last batch.
+        compacted_to: what the cleaner has come across, offsets below it.
         same: whether the copy is of the log that the captures show: the cluster or the topic has the same id in both.
         sound: whether all of the copy could be read.
         commits: whether the high watermark is known.
@@ -51,6 +53,7 @@ class CopyOfPartition(NamedTuple):
     first: Int64
     code: Int8
     end: int
+    log_end: int
     compacted_to: int
     same: bool
     sound: bool
@@ -69,6 +72,11 @@ class CopyOfPartition(NamedTuple):
         at = np.maximum(np.searchsorted(self.first, offsets, side="right") - 1, 0)
         end = self.end if self.diverges_at is None else min(self.end, self.diverges_at)
         return np.where((offsets >= 0) & (offsets < end), self.code[at], np.int8(-1)).astype(np.int8)
+
+    def unreadable(self, first: int, end: int) -> bool:
+        """Whether an offset from one up to another, without it, is damaged or in no file."""
+        after = np.append(self.first[1:], self.end)
+        return bool(((self.first < end) & (after > first) & (self.code == UNREADABLE)).any())
 
 
 def segment_at(segments: tuple[tuple[int, str], ...], offset: int) -> str | None:
@@ -155,6 +163,7 @@ def viewed(
         first=first,
         code=code,
         end=end,
+        log_end=replica.bounds.log_end_offset,
         compacted_to=one.broker.cleaned.get((one.topic, one.partition), 0),
         same=same,
         sound=all(row.harmless for row in (*replica.damage, *replica.support_damage)),

@@ -42,11 +42,13 @@ def judged(
     replica: int = -1,
     answered: bool = True,
     more: bool = False,
+    recovered_to: bool = False,
 ) -> tuple[WitnessSummary, dict[str, int], list[ReadAnomaly]]:
     """The summary, batches by what became of them, and anomalies of one Fetch of the whole log.
 
     Args:
         aborted: producer ids and first offsets that the response names. more: the log goes on after the copy.
+        recovered_to: `recovery-point-offset-checkpoint` was copied after the log had gone on.
     """
     logs, log = written(tmp_path / "logs")
     given = bytes(log.segments[-1][1])
@@ -54,6 +56,8 @@ def judged(
     high = log.end
     if more:
         stable = high = log.end + 5
+    if recovered_to:
+        logs.checkpoint("recovery-point-offset-checkpoint", "t", 0, high)
     asked = FetchPartition(partition=0, fetch_offset=0)
     request = FetchRequest(
         replica_id=replica, isolation_level=isolation, topics=(FetchTopic(topic="t", partitions=(asked,)),)
@@ -94,6 +98,13 @@ def test_an_aborted_batch_that_the_response_does_not_name_is_delivered(tmp_path:
     assert (found.name, found.first_offset, found.last_offset, found.producer_id) == ("aborted_read", 2, 3, ABORTED)
     assert found.response_packet is not None
     assert str(found.log).endswith("t-0/00000000000000000000.log")
+
+
+def test_a_checkpoint_that_was_copied_after_the_log_proves_no_open_transaction(tmp_path: Path) -> None:
+    """The copy ends before the offset that the checkpoint has: the marker may be between them."""
+    _, reads, anomalies = judged(tmp_path, stable=12, more=True, recovered_to=True)
+    assert reads == {"delivered": 1, "left_out": 1, "copy_older": 1}
+    assert not anomalies
 
 
 def test_an_open_batch_below_the_last_stable_offset_is_named(tmp_path: Path) -> None:

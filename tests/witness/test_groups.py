@@ -120,9 +120,17 @@ class Scene:
         self.record(offset, transactional=True)
         self.group_log.marker(marker, PRODUCER, EPOCH + 1)
 
-    def judged(self) -> tuple[WitnessSummary, dict[tuple[str, str, str | None], int], list[CommitAnomaly]]:
+    def judged(
+        self, *, cut: bool = False, damage: int | None = None
+    ) -> tuple[WitnessSummary, dict[tuple[str, str, str | None], int], list[CommitAnomaly]]:
         for topic, log in ((TOPIC, self.log), (OFFSETS, self.group_log)):
             self.logs.high_watermark(topic, 0, log.end)
+        written = self.log.segments[-1][1]
+        batches = [item for item in read(bytes(written)) if isinstance(item, Batch)]
+        if cut:
+            del written[batches[6].position :]
+        if damage is not None:
+            written[batches[damage].position + 17] ^= 1
         witness = Witness(logdir.open(self.logs.write()))
         for exchange in capture.read(BytesIO(pcap(map(ethernet, self.talk.packets))), keep=True).matched():
             witness.add(exchange)
@@ -151,6 +159,31 @@ def test_what_was_given_and_is_held(scene: Scene) -> None:
     summary, totals, anomalies = scene.judged()
     assert totals == {("held", "delivered", None): 2}
     assert (summary.commit_unknown, anomalies) == (0, [])
+
+
+def test_records_that_the_copy_lacks_may_not_have_been_given(scene: Scene) -> None:
+    """The log was copied before the checkpoint of its high watermark: it ends at 6."""
+    scene.starts_at(-1)
+    scene.fetch(0, 4)
+    scene.commit(4)
+    scene.fetch(4, 6)
+    scene.commit(10)
+    _, totals, anomalies = scene.judged(cut=True)
+    assert totals == {("held", "delivered", None): 1, ("held", "unknown", "copy_older"): 1}
+    assert not anomalies
+
+
+def test_records_that_cannot_be_read_may_not_have_been_given(scene: Scene) -> None:
+    """Offset 5 is damaged."""
+    scene.starts_at(-1)
+    scene.fetch(0, 4)
+    scene.commit(4)
+    scene.fetch(4, 5)
+    scene.fetch(6, 10)
+    scene.commit(10)
+    _, totals, anomalies = scene.judged(damage=5)
+    assert totals == {("held", "delivered", None): 1, ("held", "unknown", "unreadable"): 1}
+    assert not anomalies
 
 
 def test_an_offset_past_the_position_is_named(scene: Scene) -> None:

@@ -58,6 +58,7 @@ def _copy(held: Held, batches: int) -> CopyOfPartition:
         first=np.array([0, start]),
         code=np.array([statuses.DELETED, 0], np.int8),
         end=end,
+        log_end=end,
         compacted_to=0,
         same=True,
         sound=True,

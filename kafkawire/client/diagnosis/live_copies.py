@@ -168,6 +168,7 @@ def _copy(path: str, reading: _Reading, items: list[_Headers], *, same: bool) ->
         first=first,
         code=code,
         end=reading.log.end,
+        log_end=reading.log.end,
         compacted_to=0,
         same=same,
         sound=reading.sound and all(one.sound for one in items),
