@@ -28,7 +28,7 @@ from pathlib import Path
 from kafkawire import logdir, transactions
 from kafkawire.records import Record, build
 from kafkawire.transactions import Settings
-from kafkawire.transactions.auditing import local_audit, replica_processes, replica_threads
+from kafkawire.transactions.auditing import local_audit, replica_workers
 from kafkawire.transactions.parts.part_scan import PART_BYTES
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaMerge, parts_of
 from tests.audit_logs import NOON, LogDirectory
@@ -80,8 +80,7 @@ def main(root, place):
 
 if __name__ == "__main__":
     local_audit.BYTES_A_JOB = 1
-    replica_processes.SHARES = False
-    replica_threads.PART_BYTES = 64 << 10
+    replica_workers.PART_BYTES = 64 << 10
     main(Path(sys.argv[1]), int(sys.argv[2]))
 """
 

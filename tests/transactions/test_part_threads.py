@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from kafkawire import logdir, transactions
 from kafkawire.logdir import LogFile, Unreadable
 from kafkawire.records import Record, build
-from kafkawire.transactions.auditing import local_audit, replica_threads
+from kafkawire.transactions.auditing import local_audit, replica_workers
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
 from kafkawire.transactions.auditing.replica_reading import ReplicaReading
 from kafkawire.transactions.log import endings
@@ -46,7 +46,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several threads read small logs, too, in small parts."""
     monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
     monkeypatch.setattr(local_audit, "THREADS", True)
-    monkeypatch.setattr(replica_threads, "PART_BYTES", 300)
+    monkeypatch.setattr(replica_workers, "PART_BYTES", 300)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_threads_read_where_the_native_engine_is() -> None:
 @pytest.mark.parametrize("seed", range(16))
 def test_any_batches_and_damage(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random_ = random.Random(seed)
-    monkeypatch.setattr(replica_threads, "PART_BYTES", random_.choice([70, 300, 1000]))
+    monkeypatch.setattr(replica_workers, "PART_BYTES", random_.choice([70, 300, 1000]))
     compare(random_partitions(random_, tmp_path / "logs", seed, log_starts=True).root)
 
 
@@ -122,7 +122,7 @@ def test_a_batch_in_the_value_of_a_record_is_no_place_to_cut(
     tmp_path: Path, batches: int, read_on: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its checksum proves it, and so do those of more after it."""
-    monkeypatch.setattr(replica_threads, "PART_BYTES", 1000)
+    monkeypatch.setattr(replica_workers, "PART_BYTES", 1000)
     logs = LogDirectory(tmp_path / "logs", ids=0)
     log = logs.partition("orders")
     long_log(log, 10)
@@ -192,7 +192,7 @@ def test_ended_transactions_are_grouped_side_by_side(
     monkeypatch.setattr(endings, "_AT_ONCE", 5)
     made, threads = JoinedEndings.groups, set[str]()
 
-    def noted(found: Iterable[Endings], each: Each) -> Iterator[tuple[JoinedEndings, int, int]]:
+    def noted(found: Iterable[Endings], each: Each) -> Iterator[JoinedEndings]:
         def in_thread(group: Any, numbers: range) -> Iterator[Any]:
             def work(number: int) -> Any:
                 threads.add(threading.current_thread().name)

@@ -10,7 +10,7 @@ import pytest
 from kafkawire import logdir, transactions
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
-from kafkawire.transactions.auditing import local_audit, replica_threads
+from kafkawire.transactions.auditing import local_audit, replica_workers
 from kafkawire.transactions.auditing.audit_result import conclude
 from kafkawire.transactions.auditing.local_audit import cluster_ids, facts_of, to_read
 from kafkawire.transactions.auditing.replica_facts import ReplicaMerge, parts_of
@@ -51,7 +51,7 @@ def in_threads(path: str, settings: Settings) -> Audit:
 @pytest.fixture(params=[local, in_threads, as_tasks])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
-    monkeypatch.setattr(replica_threads, "PART_BYTES", 80)
+    monkeypatch.setattr(replica_workers, "PART_BYTES", 80)
     found: Engine = request.param
     return found
 

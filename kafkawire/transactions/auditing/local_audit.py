@@ -16,9 +16,8 @@ from kafkawire.logdir import LogDirectory, Partition, Unreadable
 from kafkawire.logdir.located_file import known_size
 from kafkawire.transactions.auditing.audit_result import conclude
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts
-from kafkawire.transactions.auditing.replica_processes import in_processes
 from kafkawire.transactions.auditing.replica_reading import Outcome, read_whole
-from kafkawire.transactions.auditing.replica_threads import in_threads
+from kafkawire.transactions.auditing.replica_workers import side_by_side
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, alone, replicas_agree, together
 from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.cluster.cluster_metadata import distinct_assignments, read_metadata, topic_policies
@@ -104,11 +103,9 @@ def read_replicas(
     sizes = [sum(map(known_size, replica.partition.segments)) for replica in replicas]
     jobs = max(1, min(jobs, sum(sizes) // BYTES_A_JOB))
     if jobs == 1:
-        yield from (read_whole(replica, progress).facts for replica in replicas)
-    elif THREADS:
-        yield from in_threads(replicas, sizes, jobs, progress)
+        yield from (read_whole(replica, progress) for replica in replicas)
     else:
-        yield from in_processes(replicas, jobs, progress)
+        yield from side_by_side(replicas, sizes, jobs, progress, threads=THREADS)
 
 
 def to_read(

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from kafkawire.logdir import Unreadable
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
-from kafkawire.transactions.failed_reading import ReadingError, reason_of
+from kafkawire.transactions.failed_reading import reason_of
 from kafkawire.transactions.parts.part_columns import PartColumns
 
 Outcome = ReplicaFacts | Unreadable
 
 
-class Whole(NamedTuple):
-    """A replica that was read by one process: its facts, and the bytes that were read."""
-
-    facts: Outcome
-    read: int
-
-
-def read_whole(replica: AuditedReplica, progress: Callable[[int], None] | None = None) -> Whole:
+def read_whole(replica: AuditedReplica, progress: Callable[[int], None] | None = None) -> Outcome:
     """Read one replica. `progress`: see `read_part`."""
-    reading, read = ReplicaReading(replica), 0
-
-    def seen(size: int) -> None:
-        nonlocal read
-        read += size
-        if progress is not None:
-            progress(size)
-
-    reading.read(seen)
-    return Whole(reading.result(), read)
+    reading = ReplicaReading(replica)
+    reading.read(progress)
+    return reading.result()
 
 
 class ReplicaReading:
@@ -42,22 +27,20 @@ class ReplicaReading:
         self._failed: str | None = None
         self._merge: ReplicaMerge | None = None
 
-    def take(self, segment: int, part: PartColumns | ReadingError) -> None:
+    def take(self, segment: int, part: PartColumns) -> None:
         """Take the next part."""
         if self._failed is None:
             try:
-                if isinstance(part, ReadingError):
-                    raise part
                 self._merging().take(segment, part)
             except Exception as error:
                 self._fail(error)
 
-    def read(self, seen: Callable[[int], None]) -> None:
+    def read(self, seen: Callable[[int], None] | None) -> None:
         """Read all segments. `seen`: see `read_part`."""
         for segment in range(len(self._replica.partition.segments)):
             self.read_segment(segment, seen)
 
-    def read_segment(self, segment: int, seen: Callable[[int], None], start: int = 0, size: int = 0) -> None:
+    def read_segment(self, segment: int, seen: Callable[[int], None] | None, start: int = 0, size: int = 0) -> None:
         """Read the next segment, from one of its bytes on. `size`: see `batches_of`."""
         if self._failed is None:
             try:

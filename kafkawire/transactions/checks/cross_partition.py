@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from kafkawire import rows
 from kafkawire.transactions import answers
-from kafkawire.transactions.checks.agreeing import JoinedDecisions, disagreeing
+from kafkawire.transactions.checks.agreeing import JoinedDecisions
 from kafkawire.transactions.checks.check_names import CHECKS, OF_IDS
 from kafkawire.transactions.checks.marker_outcomes import UNKNOWN, Tallies, judge
 from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS
@@ -28,7 +28,7 @@ from kafkawire.transactions.facts import (
     UnassignedProducerId,
 )
 from kafkawire.transactions.formatting import when
-from kafkawire.transactions.log.endings import Each, Endings
+from kafkawire.transactions.log.endings import Each, Endings, JoinedEndings
 from kafkawire.transactions.log.spill import GROUPS
 from kafkawire.transactions.parts.part_threads import Threads
 from kafkawire.transactions.verdict.cluster_facts import ClusterFacts
@@ -70,7 +70,7 @@ def _outcomes(cluster: ClusterFacts, each: Each, jobs: int) -> Iterator[answers.
             tallies.lack(endings.place, UNKNOWN, endings.undecided)
     for some, of_some in _in_memory(chosen, [history.decisions for history in histories.values()]):
         decided = JoinedDecisions(of_some)
-        for ended in disagreeing(some, decided, tallies, each=each, shares=jobs):
+        for ended in JoinedEndings.groups(decided.settle(some, tallies, each, jobs), each):
             decisions = decided.objects(ended.rows["producer_id"])
             columns = EndedColumns.of(ended)
             alone, early = undecided(columns, decisions)

@@ -26,10 +26,10 @@ class PackedIds(msgspec.Struct, frozen=True, tag=True):
     lists: list[bytes]
 
 
-def packed_ids(found: IdColumns, *, compress: bool = True) -> PackedIds:
-    """The records as bytes. `compress`: see `packed_columns`."""
+def packed_ids(found: IdColumns) -> PackedIds:
+    """The records as bytes."""
     columns = ((name in _ASCENDING, found.rows[name].astype(np.int64)) for name in _NAMES)
-    return PackedIds(packed_columns(columns, compress=compress), found.names, found.lists)
+    return PackedIds(packed_columns(columns), found.names, found.lists)
 
 
 def unpacked_ids(found: PackedIds) -> IdColumns:

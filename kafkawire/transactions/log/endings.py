@@ -181,9 +181,9 @@ class JoinedEndings(NamedTuple):
     places: Sequence[Place]
 
     @classmethod
-    def groups(cls, endings: Iterable[Endings], each: Each = map) -> Iterator[tuple[JoinedEndings, int, int]]:
+    def groups(cls, endings: Iterable[Endings], each: Each = map) -> Iterator[JoinedEndings]:
         """All, in groups of about `_AT_ONCE`, each of which has all transactions of its producer ids (`Groups`); one
-        at least. Returns each with its number and how many there are.
+        at least.
 
         Args:
             each: calls a function with numbers and returns the results in their order, as `map` does.
@@ -192,7 +192,7 @@ class JoinedEndings(NamedTuple):
         count = min(1 + sum(map(len, found)) // _AT_ONCE, 1 << 16)
         of_rows = [[Groups(chunk["producer_id"], count) for chunk in one.chunks] for one in found if count > 1]
 
-        def group(number: int) -> tuple[JoinedEndings, int, int]:
+        def group(number: int) -> JoinedEndings:
             chunks = [one.chunks for one in found]
             if count > 1:
                 chunks = [
@@ -201,7 +201,7 @@ class JoinedEndings(NamedTuple):
                 ]
             numbers = np.repeat(np.arange(len(found)), [sum(map(len, of_place)) for of_place in chunks])
             rows = stacked([chunk for of_place in chunks for chunk in of_place], JUDGED)
-            return cls(rows, numbers, [one.place for one in found]), number, count
+            return cls(rows, numbers, [one.place for one in found])
 
         return each(group, range(count))
 

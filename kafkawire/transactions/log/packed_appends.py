@@ -44,10 +44,10 @@ class PackedAppends(msgspec.Struct, frozen=True, array_like=True):
     problems: tuple[str, ...]
 
 
-def packed(appends: Appends, *, compress: bool = True) -> PackedAppends:
-    """The columns as bytes. `compress`: see `packed_columns`."""
+def packed(appends: Appends) -> PackedAppends:
+    """The columns as bytes."""
     columns = ((name in _ASCENDING, _relative(name, appends)) for name in _TYPES)
-    return PackedAppends(packed_columns(columns, compress=compress), appends.problems)
+    return PackedAppends(packed_columns(columns), appends.problems)
 
 
 def _relative(name: str, appends: Appends) -> npt.NDArray[np.int64]:

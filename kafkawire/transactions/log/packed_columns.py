@@ -29,22 +29,16 @@ class PackedColumns(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         count: of the elements of each.
         columns: for each its first value, and the bytes of a number after it; 0: all are the same.
-        data: the numbers; compressed: whether they are.
+        data: the numbers, compressed.
     """
 
     count: int
     columns: tuple[tuple[int, int], ...]
     data: bytes
-    compressed: bool = True
 
 
-def packed_columns(given: Iterable[tuple[bool, Int64s]], *, compress: bool = True) -> PackedColumns:
-    """The columns as bytes.
-
-    Args:
-        given: of each whether its values ascend, and the values; all of one length.
-        compress: a third of the bytes for as much time again.
-    """
+def packed_columns(given: Iterable[tuple[bool, Int64s]]) -> PackedColumns:
+    """The columns as bytes. `given`: of each whether its values ascend, and the values; all of one length."""
     columns, data, count = [], [], 0
     for ascends, values in given:
         count = len(values)
@@ -57,9 +51,7 @@ def packed_columns(given: Iterable[tuple[bool, Int64s]], *, compress: bool = Tru
             narrow = numbers.astype(_SIGNED[size.bit_length() - 1])
             data.append(narrow.view(np.uint8).reshape(-1, size).T.tobytes())
     blob = b"".join(data)
-    if compress and blob:
-        blob = bytes(compression.compress(_CODEC, blob))
-    return PackedColumns(count, tuple(columns), blob, compress)
+    return PackedColumns(count, tuple(columns), bytes(compression.compress(_CODEC, blob)) if blob else blob)
 
 
 def _size_of(numbers: Int64s) -> int:
@@ -87,7 +79,7 @@ def unpacked_columns(found: PackedColumns, ascending: Sequence[bool]) -> list[In
     behind = max(0, count - 1)
     length = behind * sum(sizes)
     data = found.data
-    if found.compressed and data:
+    if data:
         data = bytes(compression.decompress(_CODEC, data, max(1, length)))
     if len(data) != length:
         raise ValueError(f"{len(data)} bytes for the columns of {count} batches, which have {length}")

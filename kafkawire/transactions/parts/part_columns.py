@@ -43,10 +43,10 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Encoded)
 
 
-def encode(part: PartColumns, *, compress: bool = True) -> bytes:
-    """The part as bytes (MessagePack). `compress`: see `packed_columns`."""
-    appends = packed(Appends.joined(part.appends), compress=compress) if part.appends else None
-    records = tuple(packed_ids(one, compress=compress) if isinstance(one, IdColumns) else one for one in part.records)
+def encode(part: PartColumns) -> bytes:
+    """The part as bytes (MessagePack)."""
+    appends = packed(Appends.joined(part.appends)) if part.appends else None
+    records = tuple(packed_ids(one) if isinstance(one, IdColumns) else one for one in part.records)
     return _ENCODER.encode(_Encoded(part.start, part.end, part.scan, appends, records))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from itertools import islice
 from threading import Event
 from types import TracebackType
@@ -29,11 +29,12 @@ class Threads:
 
     Args:
         count: of the threads. The caller's is not among them: it waits, and Ctrl-C ends it.
+        pool: that takes what is submitted, where these are no threads.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, pool: Executor | None = None) -> None:
         self._count = count
-        self._pool = ThreadPoolExecutor(count, "kafkawire-log")
+        self._pool = pool or ThreadPoolExecutor(count, "kafkawire-log")
         self._stopped = Event()
 
     def __enter__(self) -> Self:

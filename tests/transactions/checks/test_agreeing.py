@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.transactions.checks import agreeing
-from kafkawire.transactions.checks.agreeing import JoinedDecisions, disagreeing
+from kafkawire.transactions.checks.agreeing import JoinedDecisions
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
 from kafkawire.transactions.coordinator.decisions import Decision
 from kafkawire.transactions.coordinator.packed_decisions import Decided
@@ -62,7 +61,7 @@ def endings(draw: st.DrawFn, made: list[Decision]) -> tuple[Place, tuple[int, ..
     return Place("logs", topic, partition), tuple(row.values())
 
 
-ENGINES = [pytest.param(True, marks=pytest.mark.skipif(native is None, reason="no native engine")), False]
+pytestmark = pytest.mark.skipif(native is None, reason="without the engine all are judged one by one")
 Left = set[tuple[Place, tuple[int, ...]]]
 
 
@@ -90,21 +89,23 @@ def joined_decisions(made: list[Decision]) -> JoinedDecisions:
     )
 
 
-def judged(ended: list[Endings], made: list[Decision], *, engine: bool, shares: int = 1) -> tuple[Any, Left]:
+def judged(ended: list[Endings], made: list[Decision], *, shares: int = 1) -> tuple[Any, Left]:
     """The answers, and what was not settled as columns."""
-    decided = JoinedDecisions(
-        [Decided.listed(place, [one for one in made if one.place == place]) for place in COORDINATORS]
-    )
-    tallies, left = Tallies(), set()
-    with pytest.MonkeyPatch.context() as patch:
-        if not engine:
-            patch.setattr(agreeing, "native", None)
-        for joined in disagreeing(ended, decided, tallies, shares=shares):
-            rest(joined, decided, tallies)
-            left |= {
-                (joined.places[at], row) for at, row in zip(joined.numbers.tolist(), joined.rows.tolist(), strict=True)
-            }
+    decided, tallies, left = joined_decisions(made), Tallies(), set()
+    for joined in JoinedEndings.groups(decided.settle(ended, tallies, map, shares)):
+        rest(joined, decided, tallies)
+        left |= {
+            (joined.places[at], row) for at, row in zip(joined.numbers.tolist(), joined.rows.tolist(), strict=True)
+        }
     return answers_of(tallies), left
+
+
+def one_by_one(ended: list[tuple[Place, tuple[int, ...]]], made: list[Decision]) -> dict[tuple[Place, str], Any]:
+    """The answers where nothing is settled as columns."""
+    tallies, decided = Tallies(), joined_decisions(made)
+    for joined in JoinedEndings.groups(replicas(ended, 100)):
+        rest(joined, decided, tallies)
+    return answers_of(tallies)
 
 
 def rest(joined: JoinedEndings, decided: JoinedDecisions, tallies: Tallies) -> None:
@@ -113,33 +114,25 @@ def rest(joined: JoinedEndings, decided: JoinedDecisions, tallies: Tallies) -> N
         judge(of_producer, by_id.get(producer_id, ()), tallies, decided_until=40_000)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("table", [1 << 22, 0])
 @given(st.data())
-def test_the_answers_are_those_of_one_by_one(engine: bool, table: int, data: st.DataObject) -> None:
+def test_the_answers_are_those_of_one_by_one(data: st.DataObject) -> None:
     made = data.draw(st.lists(decisions(), max_size=6))
     ended = data.draw(st.lists(endings(made), max_size=12, unique_by=lambda one: (one[0], one[1][1])))
     shares, cuts = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
-    tallies, decided = Tallies(), joined_decisions(made)
-    for joined, _, _ in JoinedEndings.groups(replicas(ended, 100)):
-        rest(joined, decided, tallies)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(agreeing, "_TABLE", table)
-        answers, _ = judged(replicas(ended, cuts), made, engine=engine, shares=shares)
-    assert answers == answers_of(tallies)
+    answers, _ = judged(replicas(ended, cuts), made, shares=shares)
+    assert answers == one_by_one(ended, made)
 
 
-@pytest.mark.skipif(native is None, reason="no native engine")
 @pytest.mark.parametrize("seed", range(4))
-def test_both_engines_leave_the_same(seed: int) -> None:
-    """Of histories with faults, in chunks and shares of any number."""
-    drawn = random.Random(seed)
-    made, ended = history(drawn)
-    plain = judged(replicas(ended, 100), made, engine=False)
-    assert plain[1]
-    assert len(plain[1]) < len(ended) / 2
+def test_most_of_a_history_with_faults_is_settled(seed: int) -> None:
+    """In chunks and shares of any number."""
+    made, ended = history(random.Random(seed))
+    answers, left = judged(replicas(ended, 100), made)
+    assert left
+    assert len(left) < len(ended) / 2
+    assert answers == one_by_one(ended, made)
     for cuts, shares in ((1, 1), (3, 1), (7, 2), (1000, 3)):
-        assert judged(replicas(ended, cuts), made, engine=True, shares=shares) == plain
+        assert judged(replicas(ended, cuts), made, shares=shares) == (answers, left)
 
 
 def history(drawn: random.Random) -> tuple[list[Decision], list[tuple[Place, tuple[int, ...]]]]:
@@ -179,12 +172,11 @@ def history(drawn: random.Random) -> tuple[list[Decision], list[tuple[Place, tup
     return made, ended
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_plain_transaction_is_left_to_none(engine: bool) -> None:
+def test_a_plain_transaction_is_left_to_none() -> None:
     one = Decision(
         transactional_id="a", place=COORDINATORS[0], offset=3, producer_id=7, lowest_epoch=4, highest_epoch=4,
         marker_epoch=5, outcome="COMMIT", version=2, partitions=frozenset({("orders", 0)}), since=1, until=9,
     )  # fmt: skip
-    answers, left = judged(replicas([(PLACES[0], (7, 9, 5, 8, 4, 5, 1, 8, 1, 1, 1, 0))], 1), [one], engine=engine)
+    answers, left = judged(replicas([(PLACES[0], (7, 9, 5, 8, 4, 5, 1, 8, 1, 1, 1, 0))], 1), [one])
     assert not left
     assert {check: answer.held for (_, check), answer in answers.items()} == {"one_outcome": 1, "marker_epoch": 1}

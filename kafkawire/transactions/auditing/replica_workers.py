@@ -1,15 +1,20 @@
-"""Replicas that are read by several threads: each by one, small ones in groups, and parts of large ones by those that
-have nothing else to do."""
+"""Replicas that are read side by side: each by one thread, small ones in groups, and parts of large ones by threads
+that have nothing else to do. Without the native engine processes read them, each whole: threads of pure Python do not
+work at the same time."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from multiprocessing import get_context
 from queue import SimpleQueue
 
+from kafkawire.errors import KafkaWireError
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica
-from kafkawire.transactions.auditing.replica_reading import Outcome, ReplicaReading
+from kafkawire.transactions.auditing.replica_reading import Outcome, ReplicaReading, read_whole
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.parts.cut_parts import CutPart, cut_parts, is_whole
 from kafkawire.transactions.parts.part_columns import PartColumns
@@ -22,29 +27,57 @@ _GROUP = 64
 #: How often `progress` is called, in seconds.
 _TICK_S = 0.1
 
+_Task = tuple[AuditedReplica, int]
 
-def in_threads(
-    replicas: Sequence[AuditedReplica], sizes: Sequence[int], jobs: int, progress: Callable[[int], None] | None
+
+class ProcessError(KafkaWireError):
+    """A process that read logs ended before its work was done."""
+
+
+def side_by_side(
+    replicas: Sequence[AuditedReplica],
+    sizes: Sequence[int],
+    jobs: int,
+    progress: Callable[[int], None] | None,
+    *,
+    threads: bool,
 ) -> Iterator[Outcome]:
     """The facts of each replica, in order.
 
     Args:
         sizes: bytes of each. The largest are read first, so that none is left alone at the end.
-        jobs: number of threads.
+        jobs: number of threads or processes.
         progress: called by this thread; see `audit`.
+        threads: whether threads read, not processes.
+
+    Raises:
+        ProcessError: a process was ended from outside.
     """
     read: SimpleQueue[int] = SimpleQueue()
-    with Threads(jobs) as threads:
-        work = partial(_facts, threads, read)
-        given: dict[int, tuple[Future[list[Outcome]], int]] = {}
-        for group in _groups(sizes, jobs):
-            future = threads.submit(work, [(replicas[number], sizes[number]) for number in group])
-            given |= {number: (future, place) for place, number in enumerate(group)}
-        for number in range(len(replicas)):
-            future, place = given.pop(number)  # its facts are the caller's now
-            if progress is not None:
-                _report(future, read, progress)
-            yield future.result()[place]
+    pool: Executor | None = None if threads else ProcessPoolExecutor(jobs, get_context("spawn"), _ignore_interrupts)
+    try:
+        with Threads(jobs, pool) as workers:
+            work = partial(_facts, workers, read) if threads else _whole
+            given: dict[int, tuple[Future[list[Outcome]], int]] = {}
+            for group in _groups(sizes, jobs):
+                future = workers.submit(work, [(replicas[number], sizes[number]) for number in group])
+                given |= {number: (future, place) for place, number in enumerate(group)}
+            for number in range(len(replicas)):
+                future, place = given.pop(number)  # its facts are the caller's now
+                if progress is not None:
+                    _report(future, read, progress)
+                    if not threads:
+                        progress(sizes[number])
+                yield future.result()[place]
+    except BrokenProcessPool as error:
+        raise ProcessError(
+            "a process that reads the logs was ended, perhaps because memory ran out: use fewer (--jobs)"
+        ) from error
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C reaches all processes of a terminal; the first ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _groups(sizes: Sequence[int], jobs: int) -> Iterator[list[int]]:
@@ -73,7 +106,11 @@ def _report(future: Future[list[Outcome]], read: SimpleQueue[int], progress: Cal
             progress(size)
 
 
-def _facts(threads: Threads, read: SimpleQueue[int], tasks: Sequence[tuple[AuditedReplica, int]]) -> list[Outcome]:
+def _whole(tasks: Sequence[_Task]) -> list[Outcome]:
+    return [read_whole(replica) for replica, _ in tasks]
+
+
+def _facts(threads: Threads, read: SimpleQueue[int], tasks: Sequence[_Task]) -> list[Outcome]:
     def seen(size: int) -> None:
         threads.check()
         read.put(size)
