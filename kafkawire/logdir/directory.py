@@ -203,15 +203,20 @@ class Partition:
         ids = (uuid_of(line.value) for line in found if isinstance(line, Property) and line.name == "topic_id")
         return next(ids, None)
 
-    @cached_property
+    @property
     def newest_epoch(self) -> EpochLine | None:
         """The last line of its `leader-epoch-checkpoint`; None where there is none, or the file is damaged."""
+        return self._epochs[-1] if self._epochs else None
+
+    @cached_property
+    def _epochs(self) -> tuple[EpochLine, ...]:
+        """The lines of its `leader-epoch-checkpoint`; empty where there is none, or the file is damaged."""
         if self.state == TIERED or all(file.name != EPOCHS for file in self.files):
-            return None
+            return ()
         data = self.small_file(EPOCHS)
         found = [data] if isinstance(data, Damage) else list(leader_epochs(data))
-        lines = [line for line in found if isinstance(line, EpochLine)]
-        return lines[-1] if lines and len(lines) == len(found) else None
+        lines = tuple(line for line in found if isinstance(line, EpochLine))
+        return lines if len(lines) == len(found) else ()
 
     def small_file(self, name: str) -> bytes | Damage:
         """A file of the directory; empty where there is none. In a store the listing shows which files there are, and a
@@ -324,16 +329,23 @@ class Partition:
     def log_start_offset(self) -> int | None:
         """First offset that is part of the log: the checkpoint's, or the first segment's; None without a segment.
 
-        It is below the first segment where the segments before are in a tier that was not given (KIP-405)."""
-        start = self._checkpointed_start
-        return next((file.offset for file in self.segments), None) if start is None else start
+        It is below the first segment where the segments before are in a tier that was not given (KIP-405), or were not
+        copied: what a broker deletes, it removes from its leader epochs as well (`LeaderEpochFileCache`)."""
+        start, first = self._checkpointed_start, self._first_offset
+        if start is None and first and self._epochs:
+            return min(first, self._epochs[0].start_offset)
+        return first if start is None else start
 
     @property
     def local_start_offset(self) -> int | None:
         """First offset of the log that can be here: the later of the log start and the first segment's offset."""
-        first = next((file.offset for file in self.segments), None)
-        start = self.log_start_offset
+        start, first = self._checkpointed_start, self._first_offset
         return first if start is None else max(start, first or 0)
+
+    @property
+    def _first_offset(self) -> int | None:
+        """First offset of the segments; None without one."""
+        return next((file.offset for file in self.segments), None)
 
     def aborted_transactions(self) -> Iterator[AbortedEntry | Damage]:
         """The entries of all `.txnindex` files."""

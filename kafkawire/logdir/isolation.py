@@ -82,7 +82,9 @@ def _outcomes(
     least = min(one.among(scan.cleaned_to) for one in ends)
     least = min([least, *(low for low, _ in found.repeated)])  # also those after the high watermark
     certain = mark if len(ends) > 1 or (continues and reading.unstable is None) else ends[0].certain
-    stable, at_most = (last_stable_offset(mark, one, start) for one in (least, max(least, certain)))
+    # Without its first segments, whether the log begins where these do, or where a checkpoint has it, is not known.
+    stable = last_stable_offset(mark, least, min(start, log_start or 0))
+    at_most = last_stable_offset(mark, max(least, certain), start)
     return msgspec.structs.replace(
         reading.bounded(found, segments, stable, at_most),
         start=start,
@@ -250,7 +252,8 @@ class _Reading:
         offsets between them are."""
         undecided = None
         if stable < at_most:
-            path, position = next((file.path for file in reversed(segments) if (file.offset or 0) <= stable), ""), 0
+            first = segments[0].path if segments else ""
+            path, position = next((file.path for file in reversed(segments) if (file.offset or 0) <= stable), first), 0
             for one in self.damaged:
                 if one.offset <= stable:
                     path, position = one.path, one.position

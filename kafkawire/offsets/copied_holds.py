@@ -30,7 +30,7 @@ def copied_holds(
         if leading is None:
             yield DamageRow(topic=topic, partition=number, reason="missing", detail="no copy of it is here")
             continue
-        holds = LongestHolds(topic, number, most, cut=bool(leading.partition.log_start_offset))
+        holds = LongestHolds(topic, number, most, cut=bool(leading.partition.local_start_offset))
         for file in leading.partition.segments:
             items: Iterator[Batches | Batch | DamageRow] = damage_as_rows(file, batches_of(file))
             for item in items:

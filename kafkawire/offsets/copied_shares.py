@@ -194,7 +194,7 @@ def _letters_doubt(replicas_: LeadingReplicas, topic: str | None) -> str | None:
         return f"not all partitions of the dead-letter topic {topic} are here"
     for number in numbers:
         leading = replicas_.of(topic, number)
-        if leading is None or leading.doubt is not None or (leading.partition.log_start_offset or 0) > 0:
+        if leading is None or leading.doubt is not None or (leading.partition.local_start_offset or 0) > 0:
             return f"copies may have been deleted from {topic}-{number}"
     return None
 

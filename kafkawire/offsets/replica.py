@@ -132,7 +132,7 @@ class Replica:
             why = Why("no_segment", "retention or DeleteRecords has removed their segments, or the log began there")
             yield Runs.one(0, start, DELETED, why)
         if start < base:
-            why = Why("in_tier", "part of the log, and older than the segments: in a tier that was not given, or lost")
+            why = Why("in_tier", "part of the log, and older than the segments: in a tier or files that were not given")
             yield Runs.one(start, base, UNREADABLE, why)
         bases = [*(file.offset or 0 for file in segments), None]
         chosen = [

@@ -43,6 +43,20 @@ def test_a_missing_segment_makes_the_answer_incomplete(run: Run, tmp_path: Path)
     assert "ledger-0: only A has a copy" in ended.err
 
 
+def test_segments_that_were_not_copied_are_not_expired(run: Run, tmp_path: Path) -> None:
+    """Where the first segment of a copy is missing, retention would have moved the start of its first leader epoch."""
+    whole = unpacked("isolation-levels") / "3.9.1" / "node-1"
+    copy = shutil.copytree(whole, tmp_path / "copy")
+    (copy / "hanging-0" / f"{0:020}.log").unlink()
+    ended = run("compare", whole, copy, "--topic", "hanging", "--format", "jsonl")
+    assert ended.code == 4
+    (found,) = (row for row in map(json.loads, ended.text.splitlines()) if row["kind"] == "difference")
+    assert (found["difference"], found["first_offset"], found["last_offset"]) == ("unreadable", 0, 9)
+    explained = run("explain", copy, "--topic", "hanging", "--partition", 0, "--format", "jsonl")
+    assert explained.code == 4
+    assert json.loads(explained.text.splitlines()[0])["last_stable_offset"] == 8  # an open transaction in the segment
+
+
 def test_errors(run: Run) -> None:
     assert run("compare", REPLICAS[0]).code == 2
     assert run("compare", REPLICAS[0], "no-such").code == 1

@@ -240,7 +240,7 @@ def test_the_last_stable_offset_is_known_without_the_tier(node: str) -> None:
     audits = [transactions.audit(logdir.open(folder() / node, *tier)) for tier in ((), (folder() / "tier",))]
     found = {tuple((one.start_offset, one.producer_id, one.verdict) for one in audit.findings) for audit in audits}
     assert len(found) == len(next(iter(found))) == 1
-    gap = "offsets 9 to 80 lie below the local log start, in a tier that was not given"
+    gap = "offsets 9 to 80 lie below its first segment, in a tier or files that were not given"
     assert [audit.read.gaps for audit in audits] == [(f"orders-0 of {folder() / node}: {gap}",), ()]
 
 

@@ -118,6 +118,25 @@ def test_a_log_that_starts_before_its_first_segment_is_in_a_tier_or_lost(tmp_pat
     assert found(one) == [(0, 3, "deleted", "no_segment"), (4, 9, LOST, "in_tier"), (10, 19, RECORD, None)]
 
 
+@pytest.mark.parametrize(
+    ("epochs", "below"),
+    [
+        ("0\n1\n0 0\n", [(0, 9, LOST, "in_tier")]),
+        ("0\n1\n3 6\n", [(0, 5, "deleted", "no_segment"), (6, 9, LOST, "in_tier")]),
+        ("0\n2\n3 10\n4 15\n", [(0, 9, "deleted", "no_segment")]),
+        ("0\n1\n0 x\n", [(0, 9, "deleted", "no_segment")]),
+    ],
+)
+def test_a_log_whose_leader_epochs_start_before_its_first_segment_lacks_segments(
+    tmp_path: Path, epochs: str, below: list[tuple[object, ...]]
+) -> None:
+    """A broker that deletes segments moves the start of the first leader epoch."""
+    replica(tmp_path, batch(10), at=(10,))
+    (tmp_path / "orders-0" / "leader-epoch-checkpoint").write_text(epochs)
+    (one,) = offsets.replicas(logdir.open(tmp_path), "orders", 0)
+    assert found(one) == [*below, (10, 19, RECORD, None)]
+
+
 def test_records_not_below_the_high_watermark_are_not_consumed_yet(tmp_path: Path) -> None:
     one = replica(tmp_path, batch(0) + batch(10) + broken(batch(20)) + batch(30), replication_offset=15)
     assert found(one) == [(0, 14, RECORD, None), (15, 19, "above_high_watermark", None), (20, 29, LOST, "crc_mismatch"),

@@ -132,8 +132,8 @@ def _coverage(cluster: ClusterFacts) -> rows.Coverage:
     if not facts.partitions:
         gaps.append("no partition's log was found")
     gaps += [
-        f"{one.place} of {one.place.copy}: offsets {one.log_start} to {one.segments_start - 1} lie below the local log "
-        "start, in a tier that was not given"
+        f"{one.place} of {one.place.copy}: offsets {one.log_start} to {one.segments_start - 1} lie below its first "
+        "segment, in a tier or files that were not given"
         for one in cluster.chosen.values()
         if one.segments and one.log_start < one.segments_start
     ]
