@@ -9,8 +9,9 @@ import pytest
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Finding
 from kafkawire.transactions.facts import Open, Place
+from kafkawire.transactions.verdict.case import IdState
 from kafkawire.transactions.verdict.client_stamps import TOLERANCE_MS
-from kafkawire.transactions.verdict.live_case import HIDDEN, Absence, IdState, LiveCase, described, skew_of
+from kafkawire.transactions.verdict.live_case import HIDDEN, Absence, LiveCase, described, skew_of
 from kafkawire.transactions.verdict.verdicts import judge
 from tests.audit_logs import HOUR, NOON
 

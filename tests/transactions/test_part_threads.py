@@ -20,7 +20,7 @@ from kafkawire.logdir import LogFile, Unreadable
 from kafkawire.records import Record, build
 from kafkawire.transactions.auditing import local_audit, replica_workers
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
-from kafkawire.transactions.auditing.replica_reading import ReplicaReading
+from kafkawire.transactions.auditing.replica_reading import outcome_of
 from kafkawire.transactions.log import endings
 from kafkawire.transactions.log.endings import Each, Endings, JoinedEndings
 from kafkawire.transactions.parts import cut_parts
@@ -301,12 +301,11 @@ def test_what_open_transactions_hold_back_is_not_read_to_its_end_once_threads_st
     log.data(99, at=NOON)
     long_log(log, 20)
     logs.write()
-    reading = ReplicaReading(AuditedReplica(logdir.open(logs.root).partitions[0]))
-    reading.read(lambda size: None)
+    replica = AuditedReplica(logdir.open(logs.root).partitions[0])
     with Threads(1) as threads:
         pass
     with pytest.raises(Stopped):
-        reading.result(threads.check)
+        outcome_of(replica, ReplicaMerge.read_all, threads.check)
 
 
 def test_the_threads_of_an_audit_that_is_not_read_to_its_end_stop(tmp_path: Path) -> None:

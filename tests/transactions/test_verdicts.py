@@ -415,10 +415,9 @@ def test_times_of_what_its_coordinator_holds(tmp_path: Path) -> None:
 
 def test_every_kind_of_case_defines_all_abstract_properties() -> None:
     assert Case.__abstractmethods__ == {
-        "log_start", "high_watermark", "last_stable_offset", "last_offset", "transactional_id", "value",
-        "writer_epoch", "decided_epoch", "expired", "coordinator_place", "leader_place",
-        "state_partition", "data", "coordinator_view", "of_coordinators", "of_held",
-        "of_unheld", "of_partition", "record_source", "too_old", "certainty",
+        "log_start", "high_watermark", "last_stable_offset", "last_offset", "id_state", "coordinator_place",
+        "leader_place", "data", "coordinator_view", "of_coordinators", "of_held", "of_unheld", "of_partition",
+        "too_old", "certainty",
     }  # fmt: skip
 
 

@@ -21,7 +21,8 @@ from kafkawire.client.rpc.partition_offsets import NewestTime, newest_times
 from kafkawire.transactions.attention import BLOCKED
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import named
-from kafkawire.transactions.verdict.live_case import ClockSkew, IdState, LiveCase, skew_between
+from kafkawire.transactions.verdict.case import IdState
+from kafkawire.transactions.verdict.live_case import ClockSkew, LiveCase, skew_between
 
 #: Partitions of each topic that are asked for; 50 is Kafka's default for both.
 _MOST = 200

@@ -25,7 +25,8 @@ from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.client.rpc.transactional_ids import describe_transactions, list_transactions
 from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from kafkawire.transactions.verdict.live_case import IdState, described
+from kafkawire.transactions.verdict.case import IdState
+from kafkawire.transactions.verdict.live_case import described
 
 #: An open transaction: its partition, and its producer id.
 OpenKey = tuple[results.TopicPartition, int]

@@ -50,7 +50,8 @@ from kafkawire.client.rpc.max_transaction_timeout import max_timeouts, settings
 from kafkawire.transactions.cluster.cluster_traits import ClusterTraits
 from kafkawire.transactions.facts import Open, Place
 from kafkawire.transactions.formatting import some, when
-from kafkawire.transactions.verdict.live_case import Absence, ClockSkew, IdState, LiveCase
+from kafkawire.transactions.verdict.case import IdState
+from kafkawire.transactions.verdict.live_case import Absence, ClockSkew, LiveCase
 from kafkawire.transactions.verdict.verdicts import UNKNOWN, judge
 
 _READINGS = 4

@@ -14,7 +14,8 @@ from kafkawire.client.rpc.hidden_resources import has_authorizer
 from kafkawire.transactions.coordinator.coordinator_log import IdLog, pick_owner
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import count, numbers
-from kafkawire.transactions.verdict.live_case import HIDDEN, Absence, IdState
+from kafkawire.transactions.verdict.case import IdState
+from kafkawire.transactions.verdict.live_case import HIDDEN, Absence
 
 _LATER = f"{TRANSACTION_STATE} was read as a proof a short while ago; it is read again later."
 

@@ -10,7 +10,8 @@ from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.coordinator.coordinator_rules import PREPARED, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import some
-from kafkawire.transactions.verdict.live_case import ClockSkew, IdState, skew_of
+from kafkawire.transactions.verdict.case import IdState
+from kafkawire.transactions.verdict.live_case import ClockSkew, skew_of
 from kafkawire.transactions.verdict.verdicts import HANGING, HELD, UNKNOWN
 
 _FEW = 5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -48,25 +47,6 @@ ENGINE = native is not None
 _PREPARED = [status_of(state) for state in sorted(PREPARED)]
 
 
-class IdHistory(Protocol):
-    """Takes the records of one partition of `__transaction_state` in offset order."""
-
-    def take(self, fact: CoordinatorFact) -> None:
-        """Take the next."""
-
-    def read(self, found: Batches | Batch) -> None:
-        """Take the records of the next batches: `coordinator_facts`, and `take` for each."""
-
-    def walk(self, data: Bytes, following: int | None, max_batch_bytes: int) -> Walked:
-        """Take batches: see `RecordWalk`."""
-
-    def decided(self, *, last: bool = False) -> Decided:
-        """Take out the decisions that no later record changes: see `Decisions.drain`."""
-
-    def facts(self) -> IdFacts:
-        """The content of the records so far."""
-
-
 def id_history(place: Place, expiration_ms: int | None = None) -> IdHistory:
     """The state before the first record.
 
@@ -78,7 +58,8 @@ def id_history(place: Place, expiration_ms: int | None = None) -> IdHistory:
 
 
 class PlainIdHistory:
-    """The reference. The arguments are those of `id_history`."""
+    """The reference. Takes the records of a partition of `__transaction_state` in offset order. The arguments are those
+    of `id_history`."""
 
     def __init__(self, place: Place, expiration_ms: int | None = None) -> None:
         self._place = place
@@ -103,12 +84,12 @@ class PlainIdHistory:
                 self.add(registered)
 
     def read(self, found: Batches | Batch) -> None:
-        """Take the records of the next batches."""
+        """Take the records of the next batches: `coordinator_facts`, and `take` for each."""
         for fact in coordinator_facts(found):
             self.take(fact)
 
     def walk(self, data: Bytes, following: int | None, max_batch_bytes: int) -> Walked:
-        """Take no batch: all are read with columns of their headers."""
+        """Take no batch (see `RecordWalk`): all are read with columns of their headers."""
         return NOTHING
 
     def add(self, found: Registration | UnreadableRecord) -> None:
@@ -264,6 +245,10 @@ class EngineIdHistory:
             answers=tuple(self._checks.answers()),
             completed=tuple(DecisionTime(*numbers) for numbers in times),
         )
+
+
+#: Takes the records of one partition of `__transaction_state` in offset order.
+IdHistory = PlainIdHistory | EngineIdHistory
 
 
 class OwnerColumns(Mapping[int, Owner]):

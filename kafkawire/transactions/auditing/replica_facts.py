@@ -115,8 +115,7 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
 def replica_facts(replica: AuditedReplica) -> ReplicaFacts:
     """Read one replica: replay its producers, and check it against the rules that its own files can prove."""
     merge = ReplicaMerge(replica)
-    for segment in range(len(replica.partition.segments)):
-        merge.read(segment)
+    merge.read_all()
     return merge.facts()
 
 
@@ -216,6 +215,11 @@ class ReplicaMerge:
         """
         for _ in self.reading(segment, seen, start, size):
             pass
+
+    def read_all(self, seen: Callable[[int], None] | None = None) -> None:
+        """Read all segments. `seen`: see `read_part`."""
+        for segment in range(len(self._replica.partition.segments)):
+            self.read(segment, seen)
 
     def reading(
         self, segment: int, seen: Callable[[int], None] | None = None, start: int = 0, size: int = 0

@@ -13,8 +13,8 @@ from multiprocessing import get_context
 from queue import SimpleQueue
 
 from kafkawire.errors import KafkaWireError
-from kafkawire.transactions.auditing.replica_facts import AuditedReplica
-from kafkawire.transactions.auditing.replica_reading import Outcome, ReplicaReading, read_whole
+from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaMerge
+from kafkawire.transactions.auditing.replica_reading import Outcome, outcome_of, read_whole
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.parts.cut_parts import CutPart, cut_parts, is_whole
 from kafkawire.transactions.parts.part_columns import PartColumns
@@ -115,45 +115,34 @@ def _facts(threads: Threads, read: SimpleQueue[int], tasks: Sequence[_Task]) -> 
         threads.check()
         read.put(size)
 
-    found = []
-    for replica, size in tasks:
-        reading = ReplicaReading(replica)
+    def read_one(merge: ReplicaMerge, replica: AuditedReplica, size: int) -> None:
         if size < 2 * PART_BYTES or replica.partition.topic == TRANSACTION_STATE:  # one pass takes its records in order
-            reading.read(seen)
+            merge.read_all(seen)
         else:
-            _Cutting(reading, seen).read(replica, threads)
-        found.append(reading.result(threads.check))
-    return found
+            _read_cut(merge, replica, seen, threads)
+
+    return [outcome_of(one, partial(read_one, replica=one, size=size), threads.check) for one, size in tasks]
 
 
-class _Cutting:
-    """Reads a replica's segments in parts.
-
-    Args:
-        seen: see `read_part`.
-    """
-
-    def __init__(self, reading: ReplicaReading, seen: Callable[[int], None]) -> None:
-        self._reading = reading
-        self._seen = seen
-        self._read_on: int | None = None
-
-    def read(self, replica: AuditedReplica, threads: Threads) -> None:
-        segments = enumerate(replica.partition.segments)
-        parts = (part for part in cut_parts(segments, PART_BYTES) if part.segment != self._read_on)
-        segment, position = -1, 0
-        for part, found in threads.in_order(parts, _read):
-            if part.segment != segment:
-                segment, position = part.segment, 0
-            if part.segment == self._read_on or found is None:
-                continue
-            if isinstance(found, Exception) or found.start != position or not (found.end is None or is_whole(found)):
-                self._read_on = segment
-                self._reading.read_segment(segment, self._seen, position, part.size)
-                continue
-            self._reading.take(segment, found)
-            self._seen(found.scan.bytes)
-            position = found.end or 0
+def _read_cut(merge: ReplicaMerge, replica: AuditedReplica, seen: Callable[[int], None], threads: Threads) -> None:
+    """Read a replica's segments in parts. A segment of which a part cannot be taken is read in one go from there on.
+    `seen`: see `read_part`."""
+    read_on: int | None = None
+    segments = enumerate(replica.partition.segments)
+    parts = (part for part in cut_parts(segments, PART_BYTES) if part.segment != read_on)
+    segment, position = -1, 0
+    for part, found in threads.in_order(parts, _read):
+        if part.segment != segment:
+            segment, position = part.segment, 0
+        if part.segment == read_on or found is None:
+            continue
+        if isinstance(found, Exception) or found.start != position or not (found.end is None or is_whole(found)):
+            read_on = segment
+            merge.read(segment, seen, position, part.size)
+            continue
+        merge.take(segment, found)
+        seen(found.scan.bytes)
+        position = found.end or 0
 
 
 def _read(part: CutPart) -> tuple[CutPart, PartColumns | Exception | None]:

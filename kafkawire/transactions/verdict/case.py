@@ -55,6 +55,31 @@ def given_limit(max_timeout_ms: int | None) -> tuple[str, ...]:
     return () if max_timeout_ms is None else (f"--max-transaction-timeout {-(-max_timeout_ms // _MINUTE_MS)}",)
 
 
+class IdState(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the transactional id that a producer id belongs to.
+
+    Attributes:
+        source: where it was read: a file and the offset, or "coordinator broker 2"; empty: nowhere.
+        value: the newest state; None for an id that has expired, or where it could not be read (`problem`).
+        described: whether it is the coordinator's description, not a record of its log.
+        partition: of `__transaction_state`; `coordinator`: the broker that leads it. None where they are not known.
+        epoch: of its coordinator (the leader epoch of that partition), which its markers carry; -1 where not known.
+        decided_epoch: of the coordinator that wrote the value; None where it is not known: a description lacks it.
+        place: the partition of `__transaction_state` with the record of the value; None: its coordinator described it.
+    """
+
+    transactional_id: str
+    source: str
+    value: TransactionLogValue | None
+    described: bool = False
+    partition: int | None = None
+    coordinator: int | None = None
+    epoch: int = -1
+    problem: str | None = None
+    decided_epoch: int | None = None
+    place: Place | None = None
+
+
 class _Abstract(msgspec.StructMeta, ABCMeta):
     """Structs with abstract properties: a class that lacks one of them cannot be instantiated."""
 
@@ -109,28 +134,8 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     @abstractmethod
-    def transactional_id(self) -> str | None:
-        """Whose producer id it is, where a coordinator knows it."""
-
-    @property
-    @abstractmethod
-    def value(self) -> TransactionLogValue | None:
-        """The newest state of that id at its coordinator; None for an id that has expired, too."""
-
-    @property
-    @abstractmethod
-    def writer_epoch(self) -> int:
-        """The epoch of the id's coordinator, which its markers carry; -1 where it is not known."""
-
-    @property
-    @abstractmethod
-    def decided_epoch(self) -> int | None:
-        """The epoch of the coordinator that wrote the newest state of the id; None where it is not known."""
-
-    @property
-    @abstractmethod
-    def expired(self) -> bool:
-        """Whether its transactional id has expired: the coordinator's log has a tombstone."""
+    def id_state(self) -> IdState | None:
+        """Whose producer id it is, and its newest state at its coordinator; None where no coordinator knows it."""
 
     @property
     @abstractmethod
@@ -141,11 +146,6 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     @abstractmethod
     def leader_place(self) -> str:
         """Which broker leads the partition: "broker 1, the leader of orders-0"."""
-
-    @property
-    @abstractmethod
-    def state_partition(self) -> int | None:
-        """The partition of `__transaction_state` that the id belongs to, where it is known."""
 
     @property
     @abstractmethod
@@ -191,16 +191,6 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     @abstractmethod
     def certainty(self) -> str:
         """How to become certain."""
-
-    @property
-    @abstractmethod
-    def record_source(self) -> str | None:
-        """Where the coordinator's state was read: a file and the offset, or which broker answered; None: nowhere."""
-
-    @property
-    def record_place(self) -> Place | None:
-        """The partition of `__transaction_state` with the record of that state; None: its coordinator described it."""
-        return None
 
     @property
     def stamp_problem(self) -> str | None:
@@ -271,6 +261,41 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         return None
 
     # What follows from it ---------------------------------------------------------------------------------------------
+
+    @property
+    def transactional_id(self) -> str | None:
+        return None if self.id_state is None else self.id_state.transactional_id
+
+    @property
+    def value(self) -> TransactionLogValue | None:
+        """The newest state of the id at its coordinator; None for an id that has expired, too."""
+        return None if self.id_state is None else self.id_state.value
+
+    @property
+    def writer_epoch(self) -> int:
+        return -1 if self.id_state is None else self.id_state.epoch
+
+    @property
+    def decided_epoch(self) -> int | None:
+        return None if self.id_state is None else self.id_state.decided_epoch
+
+    @property
+    def state_partition(self) -> int | None:
+        return None if self.id_state is None else self.id_state.partition
+
+    @property
+    def record_place(self) -> Place | None:
+        return None if self.id_state is None else self.id_state.place
+
+    @property
+    def expired(self) -> bool:
+        """Whether its transactional id has expired: the coordinator's log has a tombstone."""
+        return self.id_state is not None and self.id_state.value is None and self.id_state.problem is None
+
+    @property
+    def record_source(self) -> str | None:
+        """Where the coordinator's state was read; None: nowhere."""
+        return None if self.id_state is None else self.id_state.source or None
 
     @property
     def aborter(self) -> str:

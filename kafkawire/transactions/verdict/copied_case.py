@@ -3,16 +3,17 @@ they leave in doubt."""
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from kafkawire.logdir.ongoing import last_stable_offset
-from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
 from kafkawire.transactions.cluster.broker_clocks import earlier_of
 from kafkawire.transactions.coordinator.coordinator_copies import LATER_COPY, NOT_CLEANED, OTHER_COPY
 from kafkawire.transactions.coordinator.coordinator_log import CURRENT
 from kafkawire.transactions.coordinator.coordinator_rules import begun_ms, raises_epoch, state_name
-from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, Place
+from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE
 from kafkawire.transactions.formatting import count, duration, numbers, when
-from kafkawire.transactions.verdict.case import DEADLINE, EXPIRED, PLACE, REACH, SOUNDNESS, met, unmet
+from kafkawire.transactions.verdict.case import DEADLINE, EXPIRED, PLACE, REACH, SOUNDNESS, IdState, met, unmet
 from kafkawire.transactions.verdict.copied_reach import CopiedReach
 
 
@@ -36,29 +37,20 @@ class CopiedCase(CopiedReach, frozen=True, kw_only=True, dict=True):
     def last_offset(self) -> int | None:
         return self.open.last_offset
 
-    @property
-    def transactional_id(self) -> str | None:
-        return self.owner.newest.transactional_id if self.owner else None
-
-    @property
-    def value(self) -> TransactionLogValue | None:
-        return self.owner.newest.value if self.owner else None
-
-    @property
-    def record_place(self) -> Place | None:
-        return self.owner.newest.place if self.owner else None
-
-    @property
-    def writer_epoch(self) -> int:
-        return self.log.leader_epochs.get(self.owner.newest.place.partition, -1) if self.owner else -1
-
-    @property
-    def decided_epoch(self) -> int | None:
-        return self.owner.newest.leader_epoch if self.owner else None
-
-    @property
-    def expired(self) -> bool:
-        return self.owner is not None and self.owner.newest.value is None
+    @cached_property
+    def id_state(self) -> IdState | None:
+        if self.owner is None:
+            return None
+        newest, place = self.owner.newest, self.owner.newest.place
+        return IdState(
+            transactional_id=newest.transactional_id,
+            source=f"{place.path}: offset {newest.offset}",
+            value=newest.value,
+            partition=place.partition,
+            epoch=self.log.leader_epochs.get(place.partition, -1),
+            decided_epoch=newest.leader_epoch,
+            place=place,
+        )
 
     @property
     def coordinator_place(self) -> str:
@@ -67,10 +59,6 @@ class CopiedCase(CopiedReach, frozen=True, kw_only=True, dict=True):
     @property
     def leader_place(self) -> str:
         return f"the leader of {self.open.place.topic}-{self.open.place.partition}"
-
-    @property
-    def state_partition(self) -> int | None:
-        return self.owner.newest.place.partition if self.owner else None
 
     @property
     def too_old(self) -> str:
@@ -106,13 +94,6 @@ class CopiedCase(CopiedReach, frozen=True, kw_only=True, dict=True):
             f"{who} is {state_name(value.transaction_status)}, producer id {value.producer_id}, "
             f"epoch {value.producer_epoch} {record}{self.meaning}."
         )
-
-    @property
-    def record_source(self) -> str | None:
-        if self.owner is None:
-            return None
-        newest = self.owner.newest
-        return f"{newest.place.path}: offset {newest.offset}"
 
     @property
     def of_coordinators(self) -> tuple[Premise, ...]:

@@ -20,7 +20,18 @@ from kafkawire.transactions.coordinator.coordinator_log import BUMPED, ENDED
 from kafkawire.transactions.coordinator.coordinator_rules import partition_list, state_name, status_of
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import duration, when
-from kafkawire.transactions.verdict.case import DEADLINE, EXPIRED, PLACE, REACH, SOUNDNESS, TIME, Case, met, unmet
+from kafkawire.transactions.verdict.case import (
+    DEADLINE,
+    EXPIRED,
+    PLACE,
+    REACH,
+    SOUNDNESS,
+    TIME,
+    Case,
+    IdState,
+    met,
+    unmet,
+)
 from kafkawire.transactions.verdict.client_stamps import TOLERANCE_MS
 
 #: How to know for how long a transaction has been open whose client's stamps cannot be used.
@@ -38,27 +49,6 @@ HIDDEN = (
     f"An authorizer is there, and it can hide transactional ids from this principal: grant it Read on topic "
     f"{TRANSACTION_STATE}, which names them all."
 )
-
-
-class IdState(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the transactional id that a producer id belongs to.
-
-    Attributes:
-        source: where it was read, "coordinator broker 2" or "__transaction_state-3".
-        value: the newest state; None for an id that has expired, or where it could not be read (`problem`).
-        described: whether it is the coordinator's description, not a record of its log.
-        partition: of `__transaction_state`; `coordinator`: the broker that leads it. None where they are not known.
-        epoch: of its coordinator (the leader epoch of that partition), -1 where not known.
-    """
-
-    transactional_id: str
-    source: str
-    value: TransactionLogValue | None
-    described: bool = False
-    partition: int | None = None
-    coordinator: int | None = None
-    epoch: int = -1
-    problem: str | None = None
 
 
 class Absence(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,30 +145,14 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         known = self.last_offset is not None or (high is not None and high <= max(self.log_start, self.read_to))
         return known and super().deleted
 
-    @property
-    def transactional_id(self) -> str | None:
-        return self.id_state.transactional_id if self.id_state else None
-
     @cached_property
     def value(self) -> TransactionLogValue | None:
         """A description lacks the transaction's version. It follows from the epoch of an ended transaction: below
         version 2 that is the epoch of the data, from 2 on one more."""
-        value = self.id_state.value if self.id_state else None
+        value = super().value
         if value is None or self.id_state is None or not self.id_state.described:
             return value
         return replace(value, client_transaction_version=2 if value.producer_epoch > self.open.producer_epoch else 0)
-
-    @property
-    def writer_epoch(self) -> int:
-        return self.id_state.epoch if self.id_state else -1
-
-    @property
-    def decided_epoch(self) -> int | None:
-        return None  # a description does not have it
-
-    @property
-    def expired(self) -> bool:
-        return self.id_state is not None and self.id_state.value is None and self.id_state.problem is None
 
     @property
     def data(self) -> str:
@@ -205,10 +179,6 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
             f"{who} is {state_name(value.transaction_status)}, producer id {value.producer_id}, "
             f"epoch {value.producer_epoch} ({id_state.source}){self.meaning}."
         )
-
-    @property
-    def record_source(self) -> str | None:
-        return self.id_state.source or None if self.id_state else None
 
     @property
     def of_coordinators(self) -> tuple[Premise, ...]:
@@ -337,10 +307,6 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     @property
     def leader_place(self) -> str:
         return f"broker {self.leader}, the leader of {self.open.place.topic}-{self.open.place.partition}"
-
-    @property
-    def state_partition(self) -> int | None:
-        return self.id_state.partition if self.id_state else None
 
     @property
     def too_old(self) -> str:
