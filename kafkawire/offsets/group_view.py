@@ -24,7 +24,7 @@ def group_view(replicas: LeadingReplicas, group: str) -> GroupView | None:
     here = replicas.numbers(CONSUMER_OFFSETS)
     numbers = here if count is None else [partition_of_id(group, count)]
     gaps: list[str] = []
-    fold = _Fold(group, topic_names(replicas))
+    fold = _Fold(group, replicas.names)
     own: Place | None = None if count is None else (CONSUMER_OFFSETS, numbers[0])
     missing = f", which keeps the offsets of group {group!r}, is not here"
     for leading, log in group_logs(replicas, CONSUMER_OFFSETS, numbers, gaps, missing):
@@ -52,7 +52,7 @@ def group_views(replicas: LeadingReplicas) -> tuple[list[GroupView], list[str]]:
     be more, a sentence each. Each partition of `__consumer_offsets` is read once. `replicas`: of the log directories of
     one cluster."""
     count = replicas.count_of(CONSUMER_OFFSETS)
-    names, folds, found_in = topic_names(replicas), dict[str, _Fold](), dict[str, list[int]]()
+    names, folds, found_in = replicas.names, dict[str, _Fold](), dict[str, list[int]]()
     doubts, problems, gaps = dict[int, str](), dict[int, list[str]](), list[str]()
     misplaced: dict[str, None] = {}
     if count is None:
@@ -94,15 +94,6 @@ def group_views(replicas: LeadingReplicas) -> tuple[list[GroupView], list[str]]:
             of_partitions += problems[number]
         views.append(fold.view((CONSUMER_OFFSETS, here[-1]), of_partitions))
     return views, list(dict.fromkeys((*gaps, *misplaced)))
-
-
-def topic_names(replicas: LeadingReplicas) -> dict[UUID, str]:
-    """The names of the topics that are here, by id."""
-    found: dict[UUID, str] = {}
-    for one in replicas.directory.partitions:
-        if not one.state and one.topic_id is not None:
-            found[one.topic_id] = one.topic
-    return found
 
 
 class _Fold:

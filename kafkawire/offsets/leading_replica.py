@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import NamedTuple
+from uuid import UUID
 
 from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.logdir.splits import end_offset
@@ -32,6 +33,19 @@ class LeadingReplicas:
     def metadata(self) -> ClusterMetadata | None:
         """The newest copy of the metadata log; None where none is here."""
         return newest_of(read_metadata(self.directory.partitions).values())
+
+    @cached_property
+    def names(self) -> dict[UUID, str]:
+        """The names of the topics that are here, by id."""
+        partitions = (one for one in self.directory.partitions if not one.state)
+        return {one.topic_id: one.topic for one in partitions if one.topic_id is not None}
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        """The name of a topic that is here, or that the metadata log names, also as removed."""
+        known = (
+            [self.names] if self.metadata is None else [self.metadata.removed_ids, self.metadata.topic_ids, self.names]
+        )
+        return next((names[topic_id] for names in known if topic_id in names), None)
 
     def count_of(self, topic: str) -> int | None:
         """The number of partitions of a topic, by the metadata log; None where it is not known."""

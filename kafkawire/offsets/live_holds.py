@@ -22,11 +22,11 @@ _WHAT = {ABORTED_CODE: ABORTED, COMMITTED_CODE: RECORD}
 
 
 class LiveHolds:
-    """Takes the batches of a partition in order. Memory grows with their number, which the caller limits. `log_start`,
-    `high`: offsets of the partition. Batches come from the log start offset on."""
+    """Takes the batches of a partition in order, from its log start offset on. Memory grows with their number, which
+    the caller limits."""
 
-    def __init__(self, log_start: int, high: int) -> None:
-        self._start, self._high = log_start, high
+    def __init__(self, log_start: int) -> None:
+        self._start = log_start
         self._found: list[Held] = []
         self._open: dict[int, list[int]] = {}
         self._reached = log_start

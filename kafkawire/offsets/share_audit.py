@@ -12,7 +12,7 @@ from kafkawire.logdir import LogDirectory, LogFile
 from kafkawire.offsets.copied_shares import explained_shares, groups_in
 from kafkawire.offsets.group_records import GroupLog
 from kafkawire.offsets.leading_replica import LeadingReplicas
-from kafkawire.offsets.share_copies import STATE_TOPIC, TopicNames, begins_at_zero, state_records
+from kafkawire.offsets.share_copies import STATE_TOPIC, begins_at_zero, state_records
 from kafkawire.offsets.share_explain import ShareExplained
 from kafkawire.offsets.share_rules import RULES, STANDING_RULES, STEP_RULES
 from kafkawire.offsets.share_rules.share_rule import DAMAGED, ShareStep
@@ -74,7 +74,7 @@ def partition_answers(replicas: LeadingReplicas, number: int) -> list[Placed]:
     groups: list[str] = []
     try:
         log = GroupLog(leading.partition)
-        steps(replicas, TopicNames.of(replicas), state_records(log, None), tallies, from_start=begins_at_zero(log))
+        steps(replicas, state_records(log, None), tallies, from_start=begins_at_zero(log))
         groups = groups_in(log)
         for rule in STEP_RULES if log.problems else ():
             tallies[rule.name].lack(DAMAGED)
@@ -96,7 +96,6 @@ def judge_standing(shares: Iterable[ShareExplained], tallies: dict[str, Tally]) 
 
 def steps(
     replicas: LeadingReplicas,
-    names: TopicNames,
     records: Iterable[ShareRecord],
     tallies: dict[str, Tally],
     *,
@@ -110,7 +109,7 @@ def steps(
         if group not in limits:
             settings = share_settings(replicas.metadata, group)
             limits[group] = None if settings.limit_changed else settings.limit
-        judge(ShareStep(fold.take(record), _name(record.key, names), limits[group]), tallies)
+        judge(ShareStep(fold.take(record), _name(record.key, replicas), limits[group]), tallies)
 
 
 def judge(step: ShareStep, tallies: dict[str, Tally]) -> None:
@@ -119,5 +118,5 @@ def judge(step: ShareStep, tallies: dict[str, Tally]) -> None:
         rule.judge(step, tallies[rule.name])
 
 
-def _name(key: SharePartition, names: TopicNames) -> str:
-    return f"group {key.group!r} in {names.name(key.topic_id) or key.topic_id}-{key.partition}"
+def _name(key: SharePartition, replicas: LeadingReplicas) -> str:
+    return f"group {key.group!r} in {replicas.name_of(key.topic_id) or key.topic_id}-{key.partition}"

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
-from uuid import UUID
 
 from kafkawire.offsets.group_records import GroupLog, group_logs, mentions
-from kafkawire.offsets.group_view import topic_names
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.share_groups.fold import ShareFold, SharePartition, ShareRecord, Step
 from kafkawire.share_groups.removed_offsets import ShareHistory
 from kafkawire.share_groups.state_runs import Run
-from kafkawire.transactions.facts import ClusterMetadata
 
 STATE_TOPIC = "__share_group_state"
 
@@ -73,33 +70,6 @@ def histories(
     return found
 
 
-class TopicNames:
-    """The names of topics by id: of partitions that are here, and of the metadata log."""
-
-    def __init__(self, here: dict[UUID, str], metadata: ClusterMetadata | None) -> None:
-        self._names = dict(here)
-        self._gone: dict[UUID, str] = {}
-        self._removed: dict[UUID, int] = {}
-        if metadata is not None:
-            self._gone, self._removed = metadata.removed_ids, metadata.removed_at
-            self._names |= metadata.topic_ids
-
-    @classmethod
-    def of(cls, replicas: LeadingReplicas) -> TopicNames:
-        return cls(topic_names(replicas), replicas.metadata)
-
-    def name(self, id: UUID) -> str | None:
-        return self._gone.get(id) or self._names.get(id)
-
-    def removed_at(self, id: UUID) -> int | None:
-        """When it was, epoch milliseconds."""
-        return self._removed.get(id)
-
-    def gone(self, id: UUID) -> bool:
-        """Whether the topic was removed, by the metadata log."""
-        return id in self._gone
-
-
 def copied_shares(
     replicas: LeadingReplicas, group: str, only: int | None = None
 ) -> tuple[list[ShareSource], list[str]]:
@@ -108,7 +78,8 @@ def copied_shares(
     Args:
         only: those whose state is in this partition of `__share_group_state`; None: in any.
     """
-    names, gaps, found = TopicNames.of(replicas), list[str](), list[ShareSource]()
+    gaps, found = list[str](), list[ShareSource]()
+    removed = {} if replicas.metadata is None else replicas.metadata.removed_at
     count = replicas.count_of(STATE_TOPIC)
     numbers = replicas.numbers(STATE_TOPIC)
     chosen = [number for number in numbers if only in (None, number)]
@@ -127,15 +98,15 @@ def copied_shares(
         found += [
             ShareSource(
                 key=key,
-                topic=names.name(key.topic_id),
-                gone=names.gone(key.topic_id),
+                topic=replicas.name_of(key.topic_id),
+                gone=key.topic_id in removed,
                 path=leading.partition.path,
                 number=number,
                 records=records,
                 from_start=from_start,
                 history=history,
                 problems=problems,
-                removed_at=names.removed_at(key.topic_id),
+                removed_at=removed.get(key.topic_id),
             )
             for key, history in kept.items()
         ]

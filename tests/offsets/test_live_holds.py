@@ -18,7 +18,7 @@ def test_a_fetched_log_holds_what_its_copy_holds() -> None:
     for name in ("mixed", "hanging", "compacted", "deleted", "retained", "repeated"):
         (one,) = replicas(directory, name, 0)
         bounds = one.bounds
-        live = LiveHolds(bounds.log_start_offset, bounds.high_watermark)
+        live = LiveHolds(bounds.log_start_offset)
         batches = [item for file in one.partition.segments for item in file.batches() if isinstance(item, Batch)]
         for number, batch in enumerate(batches):
             if number == len(batches) // 2:

@@ -20,6 +20,7 @@ from kafkawire.transactions.coordinator.coordinator_rules import STATES, partiti
 from kafkawire.transactions.coordinator.id_columns import CoordinatorFact, IdColumns, columns_of, coordinator_facts
 from kafkawire.transactions.coordinator.packed_ids import packed_ids, unpacked_ids
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place, Registration
+from kafkawire.transactions.log.packed_columns import PackedColumns
 from kafkawire.wire.backend import native
 from tests.references.sequential_replay import comparable_ids
 
@@ -248,8 +249,14 @@ def test_columns_that_are_none_are_refused() -> None:
     )
     assert isinstance(fact, IdColumns)
     packed = packed_ids(fact)
-    with pytest.raises(ValueError, match="the id of a record is out of range"):
+    with pytest.raises(ValueError, match="the id of a row is out of range"):
         unpacked_ids(type(packed)(packed.columns, [], packed.lists))
+    for count, why in (
+        (2, "80 bytes for the columns of 2 batches, which have 160"),
+        (-1, "not the columns of batches"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            unpacked_ids(type(packed)(PackedColumns(count, packed.columns.data), packed.names, packed.lists))
     with pytest.raises(ValueError, match="a list of partitions"):
         unpacked_ids(type(packed)(packed.columns, packed.names, [b"\7"]))
     engine = EngineIdHistory(PLACE)

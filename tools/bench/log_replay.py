@@ -167,7 +167,7 @@ Nanoseconds of CPU a batch, of one process, engine {backend} (`python -m tools.b
 is a batch of data and its marker; the producers take turns.
 """
 _OF_COLUMNS = """
-Columns of a part as bytes, for other processes and Spark's tasks, where producers and times come in no order:
+Columns of a part as bytes, for Spark's tasks and journals, where producers and times come in no order:
 """
 _OF_COORDINATORS = """
 With the records of coordinators, three of each transaction, each in a batch of its own, of {ids:,} transactional ids:

@@ -24,7 +24,7 @@ from kafkawire.messages.share_update_value import StateBatch
 from kafkawire.offsets.copied_shares import explained_shares
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.share_audit import share_answers
-from kafkawire.offsets.share_copies import STATE_TOPIC, TopicNames, copied_shares
+from kafkawire.offsets.share_copies import STATE_TOPIC, copied_shares
 from kafkawire.rows import ShareRange, ShareTotal
 from tools.broker import RunningCluster, cluster
 from tools.broker.jars import BROKER_VERSION
@@ -225,7 +225,7 @@ def _write_of_gone(running: RunningCluster, run: ShareRun) -> None:
     producer = producer_of(running.bootstrap, {"client.id": "__admin_client"})
     later = int(time.time() * 1000) + _LATER_MS
     write(producer, STATE_TOPIC, [(b"\0\1" + key.encode(0), value.encode_prefixed(0), later)], partition=source.number)
-    assert TopicNames.of(replicas).name(source.key.topic_id) == "gone"
+    assert replicas.name_of(source.key.topic_id) == "gone"
 
 
 def main(

@@ -22,7 +22,7 @@ from kafkawire.client.results import PartitionInfo, TopicPartition
 from kafkawire.transactions.parts import part_columns
 from kafkawire.transactions.parts.part_columns import PartColumns
 
-_FORMAT = 4
+_FORMAT = 5
 #: Bytes; a cluster's id has 22 characters.
 _LONGEST_HEADER = 4096
 

@@ -116,7 +116,7 @@ async def read_shares(
         more = list(unread)
         if three is None:
             more.append(str(offsets.errors.get(place)))
-        holds = LiveHolds(0 if three is None else three.log_start, 0 if three is None else three.high_watermark)
+        holds = LiveHolds(0 if three is None else three.log_start)
         if three is not None:
             more += await _read(cluster, place, three, holds, fetch_bytes, deadline)
         state = history.state

@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from kafkawire.records.control import DATA_CODE, MARKERS
 from kafkawire.transactions.log.appends import Appends
-from kafkawire.transactions.log.packed_columns import PackedColumns, narrowed, packed_columns, unpacked_columns
+from kafkawire.transactions.log.packed_columns import (
+    Kinds,
+    PackedColumns,
+    check_range,
+    packed_columns,
+    unpacked_columns,
+)
 
-#: Columns of which the difference to the element before is packed.
-_ASCENDING = frozenset({"base_offset", "timestamp", "intact_from"})
-
-#: Each column's name and type.
-_TYPES: dict[str, Any] = {
-    "base_offset": np.int64,
-    "last_offset": np.int64,
-    "timestamp": np.int64,
-    "producer_id": np.int64,
-    "producer_epoch": np.int16,
-    "control": np.int8,
-    "coordinator_epoch": np.int64,
-    "base_sequence": np.int32,
-    "transactional": np.bool_,
-    "intact_from": np.int64,
-    "compacted": np.bool_,
-    "problem": np.int32,
-    "append_time": np.bool_,
+_KINDS: Kinds = {
+    name: (np.dtype(kind), name in ("base_offset", "last_offset", "timestamp", "intact_from"))
+    for name, kind in zip(
+        Appends.__struct_fields__,
+        ("i8", "i8", "i8", "i8", "i2", "i1", "i8", "i4", "?", "i8", "?", "i4", "?"),
+        strict=False,
+    )
 }
 
 
 class PackedAppends(msgspec.Struct, frozen=True, array_like=True):
-    """Packed `Appends`.
-
-    Attributes:
-        columns: in the order of `_TYPES`. `problems`: as in `Appends`.
-    """
+    """Packed `Appends`. `problems`: as there."""
 
     columns: PackedColumns
     problems: tuple[str, ...]
@@ -46,35 +34,12 @@ class PackedAppends(msgspec.Struct, frozen=True, array_like=True):
 
 def packed(appends: Appends) -> PackedAppends:
     """The columns as bytes."""
-    columns = ((name in _ASCENDING, _relative(name, appends)) for name in _TYPES)
-    return PackedAppends(packed_columns(columns), appends.problems)
-
-
-def _relative(name: str, appends: Appends) -> npt.NDArray[np.int64]:
-    values: npt.NDArray[Any] = getattr(appends, name)
-    if name == "last_offset":
-        values = values - appends.base_offset
-    return values.astype(np.int64)
+    return PackedAppends(packed_columns({name: getattr(appends, name) for name in _KINDS}, _KINDS), appends.problems)
 
 
 def unpacked(found: PackedAppends) -> Appends:
-    """The reverse of `packed`.
-
-    Raises:
-        ValueError: something else.
-    """
-    columns = unpacked_columns(found.columns, [name in _ASCENDING for name in _TYPES])
-    arrays = dict[str, npt.NDArray[Any]]()
-    for (name, kind), values in zip(_TYPES.items(), columns, strict=True):
-        whole = values + arrays["base_offset"] if name == "last_offset" else values
-        arrays[name] = narrowed(name, whole, kind)
-    _check(arrays, found.problems)
-    return Appends(**arrays, problems=found.problems)
-
-
-def _check(arrays: dict[str, npt.NDArray[Any]], problems: tuple[str, ...]) -> None:
-    """Codes and indexes are ones that there are."""
-    for name, least, behind in (("control", DATA_CODE, len(MARKERS)), ("problem", -1, len(problems))):
-        values = arrays[name]
-        if len(values) and not (least <= values.min() and values.max() < behind):
-            raise ValueError(f"the {name} of a batch is out of range")
+    """The reverse of `packed`. Raises ValueError: something else."""
+    columns = unpacked_columns(found.columns, _KINDS)
+    check_range("control", columns["control"], DATA_CODE, len(MARKERS))
+    check_range("problem", columns["problem"], -1, len(found.problems))
+    return Appends(**columns, problems=found.problems)
