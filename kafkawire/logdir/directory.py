@@ -42,13 +42,6 @@ LOG_STARTS = "log-start-offset-checkpoint"
 CLEANED = "cleaner-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 
-_READERS: dict[str, Callable[[bytes], Iterator[Any]]] = {
-    PROPERTIES: properties,
-    HIGH_WATERMARKS: offset_checkpoint,
-    LOG_STARTS: offset_checkpoint,
-    CLEANED: offset_checkpoint,
-    RECOVERY_POINTS: offset_checkpoint,
-}
 #: The files that name the partitions of a log directory.
 CHECKPOINTS = (HIGH_WATERMARKS, LOG_STARTS, CLEANED, RECOVERY_POINTS)
 #: Properties that name the broker, of KRaft and of ZooKeeper.
@@ -82,7 +75,7 @@ class BrokerDirectory:
     @cached_property
     def damage(self) -> tuple[tuple[str, Damage], ...]:
         """The damage in those files, each with its file's path."""
-        found = [(name, entry) for name in _READERS for entry in self._entries(name)]
+        found = [(name, entry) for name in (PROPERTIES, *CHECKPOINTS) for entry in self._entries(name)]
         damaged = [(os.path.join(self.root, name), entry) for name, entry in found if isinstance(entry, Damage)]
         for entry in self._entries(PROPERTIES):
             if isinstance(entry, Property) and entry.name in _NODE_IDS and whole_number(entry.value, INT32) is None:
@@ -159,9 +152,8 @@ class BrokerDirectory:
                 data = b""
             except OSError as error:
                 data = Damage.unreadable(error)
-            self._read[name] = (
-                (data,) if isinstance(data, Damage) else tuple(_READERS.get(name, offset_checkpoint)(data))
-            )
+            reader: Callable[[bytes], Iterator[Any]] = properties if name == PROPERTIES else offset_checkpoint
+            self._read[name] = (data,) if isinstance(data, Damage) else tuple(reader(data))
         return self._read[name]
 
 

@@ -87,25 +87,24 @@ class FileName(NamedTuple):
 def partition_name(name: str) -> PartitionName | None:
     """The parts of a partition directory's name; None for a name that no partition has."""
     found = _PARTITION.fullmatch(name)
-    if found is None or int(found["partition"]) > _HIGHEST_PARTITION:
-        return None
-    return PartitionName(found["topic"], int(found["partition"]), found["state"] or "")
+    return None if found is None else _partition(found["topic"], found["partition"], found["state"] or "")
 
 
 def tiered_partition_name(name: str) -> PartitionName | None:
     """The parts of the name that a partition's directory has in a tier; None for another name."""
     found = _TIERED_PARTITION.fullmatch(name)
-    if found is None or int(found["partition"]) > _HIGHEST_PARTITION:
-        return None
-    return PartitionName(found["topic"], int(found["partition"]), TIERED)
+    return None if found is None else _partition(found["topic"], found["partition"], TIERED)
 
 
 def objects_partition_name(topic: str, partition: str) -> PartitionName | None:
     """The parts of the names of the two folders that a partition has in a tier of Aiven's plugin; None for others."""
     found = _OBJECTS_TOPIC.fullmatch(topic)
-    if found is None or not _OBJECTS_PARTITION.fullmatch(partition) or int(partition) > _HIGHEST_PARTITION:
-        return None
-    return PartitionName(found["topic"], int(partition), TIERED)
+    numbered = _OBJECTS_PARTITION.fullmatch(partition) is not None
+    return None if found is None or not numbered else _partition(found["topic"], partition, TIERED)
+
+
+def _partition(topic: str, number: str, state: str) -> PartitionName | None:
+    return None if int(number) > _HIGHEST_PARTITION else PartitionName(topic, int(number), state)
 
 
 def is_tiered(name: str) -> bool:

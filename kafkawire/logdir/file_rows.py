@@ -12,7 +12,7 @@ from kafkawire import rows
 from kafkawire.errors import RecordError
 from kafkawire.logdir import indexes, text_files
 from kafkawire.logdir.entries import FileEntry
-from kafkawire.logdir.entry_rows import ROWS
+from kafkawire.logdir.entry_rows import row_of
 from kafkawire.logdir.index_checks import CHECKS, LogIndexCheck, sanity
 from kafkawire.logdir.located_file import BATCHES, LocatedFile
 from kafkawire.logdir.read_options import Options
@@ -160,7 +160,7 @@ def _index_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:
                 yield from _checked(file, "verify", chain(_verified(source, file, check), check.absent()))
                 return
             for item in _verified(source, file, check):
-                row = rows.DamageRow.of(item, **file.place) if isinstance(item, Damage) else ROWS[file.kind](item, file)
+                row = rows.DamageRow.of(item, **file.place) if isinstance(item, Damage) else row_of(item, file)
                 if options.selection.row(row):
                     yield row
 
@@ -192,6 +192,6 @@ def _checked(file: LocatedFile, name: str, found: Iterator[FileEntry | Damage]) 
 def _small_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:
     data = file.content()
     for entry in [data] if isinstance(data, Damage) else _SMALL[file.kind](data):
-        row = rows.DamageRow.of(entry, **file.place) if isinstance(entry, Damage) else ROWS[file.kind](entry, file)
+        row = rows.DamageRow.of(entry, **file.place) if isinstance(entry, Damage) else row_of(entry, file)
         if options.selection.row(row):
             yield row

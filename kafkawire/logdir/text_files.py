@@ -8,44 +8,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from kafkawire._java_numbers import INT32, INT64, number
 from kafkawire.logdir.entries import CheckpointLine, EpochLine, Property
 from kafkawire.records import Damage
+
+L = TypeVar("L", CheckpointLine, EpochLine)
 
 _LINE = re.compile(rb"[^\n]*\n?")
 
 
 def offset_checkpoint(data: bytes) -> Iterator[CheckpointLine | Damage]:
     """A broker's `*-checkpoint`: `topic partition offset` a line (Kafka's `OffsetCheckpointFile`)."""
-    for position, words in _checkpoint(data, 3):
-        if isinstance(words, Damage):
-            yield words
-            continue
-        try:
-            yield CheckpointLine(position, words[0], number(words[1], INT32), number(words[2], INT64))
-        except ValueError:
-            yield _bad_line(position, " ".join(words))
+    return _checkpoint(
+        data, 3, lambda at, words: CheckpointLine(at, words[0], number(words[1], INT32), number(words[2], INT64))
+    )
 
 
 def leader_epochs(data: bytes) -> Iterator[EpochLine | Damage]:
     """`leader-epoch-checkpoint`: `epoch start-offset` a line, both ascending (Kafka's `LeaderEpochCheckpointFile`,
     `LeaderEpochFileCache`)."""
     before = (-1, -1)
-    for position, words in _checkpoint(data, 2):
-        if isinstance(words, Damage):
-            yield words
-            continue
-        try:
-            line = EpochLine(position, number(words[0], INT32), number(words[1], INT64))
-        except ValueError:
-            yield _bad_line(position, " ".join(words))
-            continue
-        if line.epoch <= before[0] or line.start_offset < before[1]:
-            detail = f"epoch {line.epoch} from offset {line.start_offset} after {before[0]} from {before[1]}"
-            yield Damage(position, "not_ascending", detail, position)
-        before = (line.epoch, line.start_offset)
+    for line in _checkpoint(data, 2, lambda at, words: EpochLine(at, number(words[0], INT32), number(words[1], INT64))):
+        if isinstance(line, EpochLine):
+            if line.epoch <= before[0] or line.start_offset < before[1]:
+                detail = f"epoch {line.epoch} from offset {line.start_offset} after {before[0]} from {before[1]}"
+                yield Damage(line.position, "not_ascending", detail, line.position)
+            before = (line.epoch, line.start_offset)
         yield line
 
 
@@ -80,31 +71,38 @@ def json_object(data: bytes) -> Iterator[Property | Damage]:
         yield Property(0, name, value if isinstance(value, str) else json.dumps(value))
 
 
-def _checkpoint(data: bytes, words: int) -> Iterator[tuple[int, list[str] | Damage]]:
+def _checkpoint(data: bytes, words: int, entry: Callable[[int, list[str]], L]) -> Iterator[L | Damage]:
     """The lines of a checkpoint file after its version (0) and its number of lines (Kafka's `CheckpointFile`). An empty
-    file, as brokers create it, has none."""
+    file, as brokers create it, has none.
+
+    Args:
+        words: of a line. `entry`: makes one of its position and words. ValueError: they are none.
+    """
     if not data:
         return
     lines = _lines(data)
     position, version = next(lines)
     if version != "0":
-        yield position, Damage(position, "bad_version", f"version {version[:50]!r}; 0 is known")
+        yield Damage(position, "bad_version", f"version {version[:50]!r}; 0 is known")
         return
     position, expected = next(lines, (len(data), ""))
     try:
         count = number(expected, INT32)
     except ValueError:
         count = None
-        yield position, Damage(position, "bad_count", f"{expected[:50]!r} where the number of lines should stand")
+        yield Damage(position, "bad_count", f"{expected[:50]!r} where the number of lines should stand")
     found = 0
     for position, line in lines:
         if not line:
             continue
         found += 1
         split = line.split()
-        yield position, split if len(split) == words else _bad_line(position, line)
+        try:
+            yield entry(position, split) if len(split) == words else _bad_line(position, line)
+        except ValueError:
+            yield _bad_line(position, " ".join(split))
     if count is not None and count != found:
-        yield len(data), Damage(len(data), "truncated", f"{found} of {count} lines")
+        yield Damage(len(data), "truncated", f"{found} of {count} lines")
 
 
 def _bad_line(position: int, line: str) -> Damage:

@@ -12,26 +12,13 @@ from kafkawire.messages import PartitionChangeRecord, PartitionRecord, RemoveTop
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.replica import replicas
 from kafkawire.rows import DamageRow, PartitionEvent, RowOrigin
+from kafkawire.transactions.cluster.cluster_metadata import PartitionState
 from kafkawire.transactions.cluster.metadata_log import MetadataLog, MetadataRecord
 from kafkawire.transactions.facts import CLUSTER_METADATA
 
-#: The leader in a PartitionChangeRecord that keeps the leader, and the recovery state in one that keeps this.
-_SAME_LEADER, _SAME_STATE = -2, -1
 CLEAN, ELIGIBLE, UNCLEAN, NONE = "clean", "eligible", "unclean", "none"
 _CHECKPOINT = "as a checkpoint has it: what was before it is not known"
 _UNKNOWN_STAKE = "which records the new leader did not have is not known: no copy of a former leader's log is here"
-
-
-class _State(msgspec.Struct, frozen=True):
-    """A partition after a record."""
-
-    replicas: tuple[int, ...] = ()
-    isr: tuple[int, ...] = ()
-    elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()
-    leader: int = -1
-    epoch: int = 0
-    recovery: int = 0
 
 
 def partition_history(found: LeadingReplicas, topic: str, partition: int) -> Iterator[PartitionEvent | DamageRow]:
@@ -94,7 +81,7 @@ class _Fold:
     def __init__(self, topic: str, partition: int) -> None:
         self._topic, self._partition = topic, partition
         self._ids: set[UUID] = set()
-        self._states: dict[UUID, _State] = {}
+        self._states: dict[UUID, PartitionState] = {}
 
     def take(self, entry: MetadataRecord, place: RowOrigin) -> PartitionEvent | None:
         """The next record; None where it is of something else."""
@@ -111,13 +98,13 @@ class _Fold:
         if record.topic_id not in self._ids or record.partition_id != self._partition:
             return None
         before = self._states.get(record.topic_id)
-        after = _after(before, record)
+        after = (before or PartitionState()).after(record)
         self._states[record.topic_id] = after
         return self._event(entry, place, before, after, None)
 
     @staticmethod
     def _event(
-        entry: MetadataRecord, place: RowOrigin, before: _State | None, after: _State, what: str | None
+        entry: MetadataRecord, place: RowOrigin, before: PartitionState | None, after: PartitionState, what: str | None
     ) -> PartitionEvent:
         election = None if before is None else _election(before, after)
         return PartitionEvent(
@@ -137,31 +124,7 @@ class _Fold:
         )
 
 
-def _after(before: _State | None, record: PartitionRecord | PartitionChangeRecord) -> _State:
-    if isinstance(record, PartitionRecord):
-        return _State(
-            record.replicas,
-            record.isr,
-            tuple(record.eligible_leader_replicas or ()),
-            tuple(record.last_known_elr or ()),
-            record.leader,
-            record.leader_epoch,
-            record.leader_recovery_state,
-        )
-    state = before or _State()
-    led = record.leader != _SAME_LEADER
-    return _State(
-        state.replicas if record.replicas is None else record.replicas,
-        state.isr if record.isr is None else record.isr,
-        state.elr if record.eligible_leader_replicas is None else tuple(record.eligible_leader_replicas),
-        state.last_known_elr if record.last_known_elr is None else tuple(record.last_known_elr),
-        record.leader if led else state.leader,
-        state.epoch + 1 if led else state.epoch,
-        state.recovery if record.leader_recovery_state == _SAME_STATE else record.leader_recovery_state,
-    )
-
-
-def _election(before: _State, after: _State) -> str:
+def _election(before: PartitionState, after: PartitionState) -> str:
     """What kind of election made the leader. KIP-966: eligible replicas have all that was committed."""
     if after.leader < 0 or (after.leader == before.leader and after.epoch == before.epoch):
         return NONE
@@ -172,7 +135,7 @@ def _election(before: _State, after: _State) -> str:
     return ELIGIBLE if after.leader in before.elr else UNCLEAN
 
 
-def _change(before: _State | None, after: _State, election: str | None, entry: MetadataRecord) -> str:
+def _change(before: PartitionState | None, after: PartitionState, election: str | None, entry: MetadataRecord) -> str:
     if before is None:
         if entry.snapshot:
             return _CHECKPOINT

@@ -3,9 +3,11 @@ Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from kafkawire.logdir.transaction_states import ABORTED as ABORTED_CODE
 from kafkawire.logdir.transaction_states import OPEN as OPEN_CODE
@@ -206,16 +208,11 @@ def _merged(rows: list[ShareRange], most: int) -> list[ShareRange]:
         pairs = range(0, len(rows) - 1, 2)
         cost = sorted(pairs, key=lambda place: rows[place].offsets + rows[place + 1].offsets)
         chosen = set(cost[: len(rows) - most])
-        made: list[ShareRange] = []
-        place = 0
-        while place < len(rows):
-            if place in chosen:
-                made.append(_joined(rows[place], rows[place + 1]))
-                place += 2
-            else:
-                made.append(rows[place])
-                place += 1
-        rows = made
+        rows = [
+            _joined(row, rows[place + 1]) if place in chosen else row
+            for place, row in enumerate(rows)
+            if place - 1 not in chosen
+        ]
     return rows
 
 
@@ -226,26 +223,19 @@ def _alike(one: ShareRange, other: ShareRange) -> bool:
 
 
 def _joined(one: ShareRange, other: ShareRange) -> ShareRange:
-    counts: dict[str, int] = {}
-    for name, number in chain(_counts(one), _counts(other)):
-        counts[name] = counts.get(name, 0) + number
+    counts = _counts(one) + _counts(other)
     alike = len(counts) == 1
-    return ShareRange(
-        file=one.file,
-        topic=one.topic,
-        partition=one.partition,
-        group=one.group,
-        first_offset=one.first_offset,
+    return replace(
+        one,
         last_offset=other.last_offset,
         offsets=one.offsets + other.offsets,
         status=one.status if alike else "mixed",
         reason=one.reason if alike else None,
         delivery_count=one.delivery_count if one.delivery_count == other.delivery_count else None,
-        of=None if alike else counts,
+        of=None if alike else dict(counts),
     )
 
 
-def _counts(row: ShareRange) -> Iterable[tuple[str, int]]:
-    if row.of is not None:
-        return row.of.items()
-    return [(row.status if row.reason is None else f"{row.status}_{row.reason}", row.offsets)]
+def _counts(row: ShareRange) -> Counter[str]:
+    name = row.status if row.reason is None else f"{row.status}_{row.reason}"
+    return Counter({name: row.offsets} if row.of is None else row.of)

@@ -3,10 +3,11 @@ and the producer ids that were handed out (KIP-730)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 from uuid import UUID
 
+import msgspec
 from msgspec.structs import replace
 
 from kafkawire.logdir import Partition
@@ -28,11 +29,68 @@ K = TypeVar("K")
 
 #: ConfigResource.Type. The broker "" has the default of all brokers.
 _TOPIC, _BROKER, _GROUP = 2, 4, 32
-#: The leader in a PartitionChangeRecord that keeps the leader.
-_SAME_LEADER = -2
+#: The leader in a PartitionChangeRecord that keeps the leader, and the recovery state in one that keeps this.
+_SAME_LEADER, _SAME_STATE = -2, -1
 
 #: No `__transaction_state` has more. Higher numbers, of a record or of a directory's name, are ignored.
 MOST_PARTITIONS = 100_000
+
+
+class PartitionState(msgspec.Struct, frozen=True):
+    """A partition after a record. `led_by`: the last broker that led, -1 for none. `made`: a PartitionRecord was read;
+    otherwise the epoch counts elections since an unknown one."""
+
+    replicas: tuple[int, ...] = ()
+    directories: tuple[UUID, ...] | None = None
+    isr: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    leader: int = -1
+    led_by: int = -1
+    epoch: int = 0
+    recovery: int = 0
+    made: bool = False
+
+    def after(self, record: PartitionRecord | PartitionChangeRecord) -> PartitionState:
+        """The partition after the next record. Every election raises the leader epoch by one."""
+        if isinstance(record, PartitionRecord):
+            return PartitionState(
+                tuple(record.replicas),
+                record.directories,
+                tuple(record.isr),
+                tuple(record.eligible_leader_replicas or ()),
+                tuple(record.last_known_elr or ()),
+                record.leader,
+                record.leader,
+                record.leader_epoch,
+                record.leader_recovery_state,
+                made=True,
+            )
+        led = record.leader != _SAME_LEADER
+        leader = record.leader if led else self.leader
+        elr, known_elr = record.eligible_leader_replicas, record.last_known_elr
+        kept = record.leader_recovery_state == _SAME_STATE
+        moved = record.replicas is not None or record.directories is not None
+        return PartitionState(
+            self.replicas if record.replicas is None else tuple(record.replicas),
+            record.directories if moved else self.directories,
+            self.isr if record.isr is None else tuple(record.isr),
+            self.elr if elr is None else tuple(elr),
+            self.last_known_elr if known_elr is None else tuple(known_elr),
+            leader,
+            self.led_by if leader < 0 else leader,
+            self.epoch + led,
+            self.recovery if kept else record.leader_recovery_state,
+            self.made,
+        )
+
+    @property
+    def assigned(self) -> facts.Assignment:
+        """The brokers, each with its directory where that is known."""
+        directories = self.directories or ()
+        if len(directories) != len(self.replicas):
+            return tuple((broker, None) for broker in self.replicas)
+        return tuple(zip(self.replicas, directories, strict=True))
 
 
 def read_metadata(partitions: Iterable[Partition]) -> dict[str, facts.ClusterMetadata]:
@@ -155,8 +213,7 @@ class _Topics:
         self.names: dict[UUID, str] = {}
         self.gone: dict[UUID, str] = {}
         self.removed_at: dict[UUID, int] = {}
-        self._partitions: dict[UUID, dict[int, facts.Assignment]] = {}
-        self._leaders: dict[UUID, dict[int, facts.Leader]] = {}
+        self._states: dict[UUID, dict[int, PartitionState]] = {}
 
     def take(
         self, record: TopicRecord | RemoveTopicRecord | PartitionRecord | PartitionChangeRecord, timestamp: int
@@ -169,64 +226,29 @@ class _Topics:
                 if name is not None:
                     self.gone[record.topic_id] = name
                     self.removed_at[record.topic_id] = timestamp
-                self._partitions.pop(record.topic_id, None)
-                self._leaders.pop(record.topic_id, None)
-            case PartitionRecord():
-                of_topic = self._partitions.setdefault(record.topic_id, {})
-                of_topic[record.partition_id] = _assignment(record.replicas, record.directories)
-                elr = tuple(record.eligible_leader_replicas or ())
-                leader = facts.Leader(record.leader, record.leader_epoch, tuple(record.isr), elr)
-                self._leaders.setdefault(record.topic_id, {})[record.partition_id] = leader
-            case PartitionChangeRecord():
-                self._lead(record)
-                of_topic = self._partitions.setdefault(record.topic_id, {})
-                if record.replicas is not None:
-                    of_topic[record.partition_id] = _assignment(record.replicas, record.directories)
-                elif record.directories is not None and (before := of_topic.get(record.partition_id)) is not None:
-                    brokers = tuple(broker for broker, _ in before)
-                    of_topic[record.partition_id] = _assignment(brokers, record.directories)
+                self._states.pop(record.topic_id, None)
+            case PartitionRecord() | PartitionChangeRecord():
+                of_topic = self._states.setdefault(record.topic_id, {})
+                of_topic[record.partition_id] = of_topic.get(record.partition_id, PartitionState()).after(record)
 
-    def _lead(self, record: PartitionChangeRecord) -> None:
-        """Every election raises the leader epoch by one. Where none is left to lead, the last leader stays known."""
-        of_topic = self._leaders.get(record.topic_id, {})
-        before = of_topic.get(record.partition_id)
-        if before is None:
-            return
-        if record.leader != _SAME_LEADER:
-            broker = before.broker if record.leader < 0 else record.leader
-            before = before._replace(broker=broker, epoch=before.epoch + 1)
-        if record.isr is not None:
-            before = before._replace(isr=tuple(record.isr))
-        if record.eligible_leader_replicas is not None:
-            before = before._replace(elr=tuple(record.eligible_leader_replicas))
-        of_topic[record.partition_id] = before
+    def states(self) -> Iterator[tuple[tuple[str, int], PartitionState]]:
+        """The partitions of the topics that there are."""
+        for id, name in self.names.items():
+            for number, state in self._states.get(id, {}).items():
+                yield (name, number), state
 
     def leaders(self) -> dict[tuple[str, int], facts.Leader]:
-        """The leader of each partition that has had one."""
-        return {
-            (name, number): leader
-            for id, name in self.names.items()
-            for number, leader in self._leaders.get(id, {}).items()
-            if leader.broker >= 0
-        }
+        """The leader of each partition that has had one. Where none is left to lead, the last leader stays known."""
+        led = ((key, state) for key, state in self.states() if state.made and state.led_by >= 0)
+        return {key: facts.Leader(state.led_by, state.epoch, state.isr, state.elr) for key, state in led}
 
     def assigned(self) -> dict[tuple[str, int], facts.Assignment]:
         """The brokers and directories of each partition."""
-        return {
-            (name, number): replicas
-            for id, name in self.names.items()
-            for number, replicas in self._partitions.get(id, {}).items()
-        }
+        return {key: state.assigned for key, state in self.states() if state.made or state.replicas}
 
     def removed(self) -> frozenset[str]:
         """The topics that were removed, and are not there under another id."""
         return frozenset(self.gone.values()) - frozenset(self.names.values())
-
-
-def _assignment(brokers: Sequence[int], directories: Sequence[UUID] | None) -> facts.Assignment:
-    if directories is None or len(directories) != len(brokers):
-        return tuple((broker, None) for broker in brokers)
-    return tuple(zip(brokers, directories, strict=True))
 
 
 def _set(settings: dict[K, str], key: K, value: str | None) -> None:
