@@ -241,7 +241,7 @@ class _Reading:
         damaged = self._scan.damaged
         self._settle(self._scan.end or 0)
         if damaged:
-            self._scan.go_on_damaged()
+            self._scan.damaged = True
 
     def _damage(self, file: LocatedFile, position: int, text: str) -> None:
         self.damaged.append(_DamagedAt(self._scan.end or 0, file.path, position))
@@ -302,7 +302,7 @@ class _Reading:
             if (missing or scan.in_doubt) and (ongoing := self._snapshots.ongoing(at)) is not None:
                 scan.settle(at, ongoing)
                 if damaged:
-                    scan.go_on_damaged()
+                    scan.damaged = True
 
 
 class _Snapshots:

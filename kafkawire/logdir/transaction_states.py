@@ -64,6 +64,8 @@ class TransactionScan:
         first_gap, first_hidden: the first one of them since the last snapshot that was taken; `NO_OFFSET`: none.
         repeated: ranges of offsets that occur twice.
         problems: the first ones, in order.
+        damaged: bytes could not be read since the last batch. What could not be read before a snapshot's offset may
+            reach after it.
 
     Args:
         end: the offset at which the part begins, where it is known.
@@ -88,7 +90,7 @@ class TransactionScan:
         self._heads: dict[int, FirstMarker] = {}
         self._malformed: dict[int, int] = {}
         self._again: dict[int, int] = {}  # first data of each open transaction after the last missing offsets
-        self._damaged = False  # since the last batch
+        self.damaged = False
         self._alone: int | None = None  # offset of the last batch, if damage is directly before it and nothing after
         self._begins_damaged = False
 
@@ -107,9 +109,9 @@ class TransactionScan:
         reached, jumps, _ = steps(base, after, self.end)
         if len(jumps):  # compaction explains gaps, but for one that damage may have left
             near = (base[jumps] < reached[jumps]) | (base[jumps] > self.cleaned_to)
-            jumps = jumps[near | (self._damaged & (jumps == 0))]
+            jumps = jumps[near | (self.damaged & (jumps == 0))]
         at, codes = events(found) if isinstance(found, Batches) else _NO_EVENTS
-        done, damaged = 0, self._damaged
+        done, damaged = 0, self.damaged
         if not (len(jumps) and jumps[0] == 0):
             self._alone = None
         for index in jumps.tolist():
@@ -120,12 +122,12 @@ class TransactionScan:
             done = upto
             self._jump(int(reached[index]), int(base[index]))
         self._follow(found, at[done:], codes[done:])
-        self.end, self._damaged = int(reached[-1]), False
+        self.end, self.damaged = int(reached[-1]), False
         self._alone = int(base[0]) if damaged and len(base) == 1 else None
 
     def damage(self, text: str) -> None:
         """Note that bytes at this place cannot be read; there may have been batches."""
-        self._damaged = True
+        self.damaged = True
         self._begins_damaged = self._begins_damaged or self.first is None
         self._problem(StateProblem(-1 if self.end is None else self.end, text))
 
@@ -137,7 +139,7 @@ class TransactionScan:
     @property
     def in_doubt(self) -> bool:
         """Whether a snapshot of the offset that was reached would show more than the log up to there."""
-        return self._damaged or min(self.first_hidden, self.first_gap) < NO_OFFSET or bool(self._malformed)
+        return self.damaged or min(self.first_hidden, self.first_gap) < NO_OFFSET or bool(self._malformed)
 
     @property
     def cleaned_to(self) -> int:
@@ -151,11 +153,6 @@ class TransactionScan:
             self.gap, self.first_gap = -1, NO_OFFSET
             left = self._again.items()
             self._again = {one: offset for one, offset in left if self.open.get(one, NO_OFFSET) < self._jumped}
-
-    @property
-    def damaged(self) -> bool:
-        """Whether bytes could not be read since the last batch."""
-        return self._damaged
 
     def settle(self, offset: int, ongoing: dict[int, int]) -> None:
         """Take what a `.snapshot` has of an offset, up to which nothing more follows: where offsets before it are
@@ -183,11 +180,7 @@ class TransactionScan:
         self.gap = self.hidden = -1
         self.first_gap = self.first_hidden = NO_OFFSET
         self._again, self._malformed = {}, {}
-        self._damaged = False
-
-    def go_on_damaged(self) -> None:
-        """What could not be read before a snapshot's offset may reach after it."""
-        self._damaged = True
+        self.damaged = False
 
     def skip(self, offset: int) -> None:
         """Pass over missing offsets that compaction does not explain. `offset`: the one after them."""
@@ -196,7 +189,7 @@ class TransactionScan:
         self._problem(StateProblem(end, f"offsets {end} to {offset - 1} are missing"))
         self.first_hidden = min(self.first_hidden, end)
         self.hidden = self.end = offset
-        self._damaged = False
+        self.damaged = False
 
     def _follow_alone(self, end: int, offset: int) -> None:
         """What follows a batch directly after damage begins at an offset. Where that is not the batch's end, the batch
@@ -215,7 +208,7 @@ class TransactionScan:
             self.repeated.append((base, reached))
             self._problem(StateProblem(base, f"offsets go back from {reached} to {base}"))
             self.hidden = reached
-        elif self._damaged:
+        elif self.damaged:
             self.hidden = base
             self.first_hidden = min(self.first_hidden, reached)
         elif base > self.cleaned_to:
@@ -223,7 +216,7 @@ class TransactionScan:
             self.gap = base
             self.first_gap = min(self.first_gap, lost)
             self._problem(StateProblem(lost, f"offsets {lost} to {base - 1} are missing", gap=base))
-        self._damaged = False
+        self.damaged = False
 
     def _follow(self, found: Batches | Batch, at: Int64, codes: Int8) -> None:
         """Take batches of transactions between which no offsets are missing."""
@@ -299,7 +292,7 @@ class TransactionScan:
         if part.gap <= self.cleaned_to:
             part.gap, part.first_gap = -1, NO_OFFSET
         if part.first is not None and self.end is not None:
-            self._damaged = self._damaged or part._begins_damaged
+            self.damaged = self.damaged or part._begins_damaged
             straddles = self.first is None and part.first < self.end
             if part.first != self.end and not straddles:
                 self._jump(self.end, part.first)
@@ -326,15 +319,15 @@ class TransactionScan:
                 self._again[producer_id] = next((one for one in found if one >= self._jumped), -1)
         if part.first is not None and part.end is not None:
             self.first = part.first if self.first is None else self.first
-            self.end, self._damaged = max(part.end, self.end or 0), False
-        self._damaged = self._damaged or part._damaged
+            self.end, self.damaged = max(part.end, self.end or 0), False
+        self.damaged = self.damaged or part.damaged
 
     def unstable(self, offset: int | None = None) -> Unstable:
         """Where the last stable offset may be, by what is open at an offset that the scan has reached, or that lies
         among missing ones after it. None: at the end."""
         gap, hidden = self.first_gap, self.first_hidden
         if self.end is not None and offset is not None and self.end < offset:
-            if self._damaged:
+            if self.damaged:
                 hidden = min(hidden, self.end)
             elif offset > self.cleaned_to:
                 gap = min(gap, max(self.end, self.cleaned_to))
@@ -373,7 +366,7 @@ class TransactionScan:
             if malformed > first:
                 self.unknown.append(DataRange(producer_id, first, malformed))
                 self._problem(unseen_ending(producer_id, first, malformed))
-            if continues or self._damaged:
+            if continues or self.damaged:
                 self.unknown.append(DataRange(producer_id, first, NO_OFFSET))
             elif first < self._jumped:
                 self.unknown.append(DataRange(producer_id, first, self._jumped))

@@ -29,11 +29,7 @@ def _judge(step: ShareStep, tally: Tally) -> None:
         return
     if step.step.before is None:
         return
-    problem = _problem(step)
-    if problem is None:
-        tally.held += 1
-    else:
-        step.breach(tally, problem)
+    step.judged(tally, _problem(step))
 
 
 RULE = StepRule(

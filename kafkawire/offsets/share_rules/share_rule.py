@@ -59,11 +59,16 @@ class ShareStep(NamedTuple):
         if after is None or self.step.restarted:
             return None
         if before is None:
-            if self.step.first_seen:
-                tally.lack(FIRST_SEEN)
-                return None
+            tally.lack(FIRST_SEEN, int(self.step.first_seen))
             return None
         return before, after
+
+    def judged(self, tally: Tally, problem: str | None) -> None:
+        """Count a violation, or, without a problem, a step that holds."""
+        if problem is None:
+            tally.held += 1
+        else:
+            self.breach(tally, problem)
 
     def breach(self, tally: Tally, what: str) -> None:
         """Count a violation."""
@@ -100,8 +105,3 @@ class StandingRule(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     judge: Callable[[ShareExplained, Tally], None]
     faults: Mapping[str, StandingFault]
-
-
-def said(step: ShareStep) -> str:
-    """The record, for a sentence."""
-    return "a snapshot" if step.step.record.snapshot else "an update"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.messages import ShareUpdateValue
-from kafkawire.offsets.share_rules.share_rule import BEGIN, ShareStep, StepRule, said
+from kafkawire.offsets.share_rules.share_rule import BEGIN, ShareStep, StepRule
 from kafkawire.transactions.answers import Tally
 
 
@@ -13,14 +13,10 @@ def _judge(step: ShareStep, tally: Tally) -> None:
         return
     before, after = found
     value = step.step.record.value
-    if isinstance(value, ShareUpdateValue) and value.start_offset == -1:
-        tally.held += 1
-    elif after.start_offset < before.start_offset:
-        step.breach(
-            tally, f"the start offset goes back from {before.start_offset} to {after.start_offset} in {said(step)}"
-        )
-    else:
-        tally.held += 1
+    kept = isinstance(value, ShareUpdateValue) and value.start_offset == -1
+    kind = "a snapshot" if step.step.record.snapshot else "an update"
+    what = f"the start offset goes back from {before.start_offset} to {after.start_offset} in {kind}"
+    step.judged(tally, what if after.start_offset < before.start_offset and not kept else None)
 
 
 RULE = StepRule(

@@ -46,10 +46,7 @@ def _judge(step: ShareStep, tally: Tally) -> None:
                 problem = problem or f"offset {first} is {text}"
         if overlap and problem is None and _problem(None, run) is not None:
             problem = f"offset {run.first} is {_problem(None, run)}"
-    if problem is None:
-        tally.held += 1
-    else:
-        step.breach(tally, problem)
+    step.judged(tally, problem)
 
 
 RULE = StepRule(

@@ -12,7 +12,7 @@ and the reference judges it. The reference, `Replay` and `LogChecks`, makes the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,28 +55,6 @@ class EndedRows(NamedTuple):
         return cls(stacked([one.rows for one in several], PACKED), stable, intact)
 
 
-class OrderedReplay(Protocol):
-    """The state of the producers of one partition, after the batches so far."""
-
-    def run(self, appends: Appends) -> EndedRows:
-        """Take the next batches. Returns what they end."""
-
-    def __len__(self) -> int:
-        """The number of producers."""
-
-    def producer(self, producer_id: int) -> Producer | None:
-        """The state of one; None for a producer that was not seen yet."""
-
-    def all(self) -> Iterator[Producer]:
-        """The state of all, in the order in which they came."""
-
-    def last_appends(self) -> tuple[Int64, Int64, Int64]:
-        """The last batch or marker of each producer: ids, last offsets and timestamps."""
-
-    def open(self) -> Iterator[Producer]:
-        """The producers with an open transaction, in the order in which these began."""
-
-
 def ordered_replay(entries: Iterable[ProducerEntry] = (), *, checks: LogChecks | None = None) -> OrderedReplay:
     """The state at the beginning of a pass.
 
@@ -88,13 +66,14 @@ def ordered_replay(entries: Iterable[ProducerEntry] = (), *, checks: LogChecks |
 
 
 class _PlainReplay:
-    """The reference."""
+    """The reference: the state of the producers of one partition, after the batches so far."""
 
     def __init__(self, entries: Iterable[ProducerEntry], checks: LogChecks | None) -> None:
         self._replay = Replay(entries)
         self._checks = checks
 
     def run(self, appends: Appends) -> EndedRows:
+        """Take the next batches. Returns what they end."""
         replay, checks = self._replay, self._checks
         rows, stable, intact = [], [], []
         for append in appends:
@@ -108,20 +87,25 @@ class _PlainReplay:
         return EndedRows(packed(rows), np.array(stable, np.int64), np.array(intact, np.int64))
 
     def __len__(self) -> int:
+        """The number of producers."""
         return len(self._replay.producers)
 
     def producer(self, producer_id: int) -> Producer | None:
+        """The state of one; None for a producer that was not seen yet."""
         return self._replay.producers.get(producer_id)
 
     def all(self) -> Iterator[Producer]:
+        """The state of all, in the order in which they came."""
         return iter(self._replay.producers.values())
 
     def last_appends(self) -> tuple[Int64, Int64, Int64]:
+        """The last batch or marker of each producer: ids, last offsets and timestamps."""
         rows = [(one.producer_id, one.last_append, one.timestamp) for one in self.all()]
         found = np.array(rows, np.int64).reshape(-1, 3)
         return found[:, 0], found[:, 1], found[:, 2]
 
     def open(self) -> Iterator[Producer]:
+        """The producers with an open transaction, in the order in which these began."""
         return self._replay.open()
 
 
@@ -210,6 +194,8 @@ class _EngineReplay:
     def open(self) -> Iterator[Producer]:
         return _producers(self._log.open())
 
+
+OrderedReplay = _PlainReplay | _EngineReplay
 
 #: As the engine takes them.
 _COLUMNS = tuple(name for name in Appends.__struct_fields__ if name != "problems")
