@@ -214,7 +214,7 @@ class Interrupted(Exception):
     pass
 
 
-HEADER = f'{{"format":4,"cluster":"kafkawire-mock","since":0,"kafkawire":"{kafkawire.__version__}"}}'
+HEADER = f'{{"format":5,"cluster":"kafkawire-mock","since":0,"kafkawire":"{kafkawire.__version__}"}}'
 
 
 @pytest.mark.slow
