@@ -9,7 +9,7 @@ from kafkawire.errors import KafkaWireError, RecordError
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.splits import batches_from, each_batch
 from kafkawire.offsets.dead_letters import Letter, letters_of
-from kafkawire.offsets.group_records import GroupLog, group_logs
+from kafkawire.offsets.group_records import GroupLog, group_logs, lacked
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.replica import Replica, replicas
 from kafkawire.offsets.share_copies import STATE_TOPIC, ShareSource, copied_shares, histories, state_records
@@ -128,8 +128,8 @@ def _explained(replicas_: LeadingReplicas, source: ShareSource, settings: ShareS
     replica = _replica(replicas_, source, problems)
     bounds = None
     if replica is not None:
-        found = replica.bounds
-        bounds = PartitionBounds(found.log_start_offset, found.last_stable_offset, found.high_watermark)
+        bounds = _bounds(replica)
+        problems += lacked(replica.partition, replica.outcomes)
     return ShareExplained(
         source,
         settings,
@@ -139,6 +139,15 @@ def _explained(replicas_: LeadingReplicas, source: ShareSource, settings: ShareS
         problems,
         letters_doubt=_letters_doubt(replicas_, settings.dead_letter_topic),
     )
+
+
+def _bounds(replica: Replica) -> PartitionBounds:
+    """A log that ends before the high watermark of the checkpoint lacks its end: any of that may be records."""
+    found, outcomes = replica.bounds, replica.outcomes
+    high = max(found.high_watermark, replica.partition.high_watermark or 0)
+    cut = outcomes.last_stable_at_most >= outcomes.high_watermark
+    at_most = high if cut else outcomes.last_stable_at_most
+    return PartitionBounds(found.log_start_offset, found.last_stable_offset, high, at_most)
 
 
 def _replica(replicas_: LeadingReplicas, source: ShareSource, problems: list[str]) -> Replica | None:

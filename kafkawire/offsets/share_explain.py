@@ -25,11 +25,13 @@ _NO_PARTITION = "what the partition holds at these offsets: it was not read"
 
 
 class PartitionBounds(NamedTuple):
-    """Offsets of a partition: the log start, the last stable one, and the high watermark."""
+    """Offsets of a partition: the log start, the last stable one, or the least that it may be, and the high watermark.
+    `stable_at_most`: the highest that the last stable one may be; 0: `stable`."""
 
     log_start: int
     stable: int
     high: int
+    stable_at_most: int = 0
 
 
 class ShareExplained:

@@ -77,6 +77,7 @@ def share_lag(
     bounds: dict[str, None] = {}
     first: int | None = None
     lost = 0
+    stable = partition.stable, max(partition.stable, partition.stable_at_most)
     for fated in share.fate_runs():
         offsets, fate = fated.last - fated.first + 1, fated.fate
         low = max(fated.first, state.start_offset)
@@ -89,13 +90,17 @@ def share_lag(
         if fate.reason in _WHY:
             bounds[_WHY[fate.reason]] = None
         certain = fate.status != "unknown"
-        below = max(0, min(fated.last + 1, partition.stable) - low)
+        below, maybe = (max(0, min(fated.last + 1, at) - low) for at in stable)
         uncommitted.add(offsets, certain=certain)
         if fated.held == ABORTED:
             continue
         sure = certain and fated.held == RECORD
-        got.add(below if fated.held != OPEN else 0, certain=sure)
-        held.add(offsets - below if fated.held != OPEN else offsets, certain=sure)
+        if fated.held == OPEN:
+            below = maybe = 0
+        got.add(below, certain=sure)
+        for count in (got, held):
+            count.add(maybe - below, certain=False)
+        held.add(offsets - maybe, certain=sure)
         if first is None and below and fated.held in (RECORD, UNDECIDED):
             first = low
     timestamp = None if first is None else oldest(first)
