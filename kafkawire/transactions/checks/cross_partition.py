@@ -115,7 +115,10 @@ def decided_until(cluster: ClusterFacts) -> tuple[int | None, dict[Place, int | 
     skew_ms = 0 if in_order else max(0, cluster.skew_ms - CLOCK_SKEW_MS)
     known = {place: _until(cluster, place, skew_ms) for place in cluster.histories}
     times = [time for time in known.values() if time is not None]
-    return min(times) if cluster.log.complete and times and len(times) == len(known) else None, known
+    # A copy without a batch has no history, and lacks all where its partition has a high watermark.
+    empty = (one for place, one in cluster.chosen.items() if place.topic == TRANSACTION_STATE and place not in known)
+    whole = cluster.log.complete and not any(one.log_end < (one.high_watermark or 0) for one in empty)
+    return min(times) if whole and times and len(times) == len(known) else None, known
 
 
 # Producer ids --------------------------------------------------------------------------------------------------------

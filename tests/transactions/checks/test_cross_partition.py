@@ -53,6 +53,22 @@ def test_a_commit_that_no_record_decides_may_be_later_than_the_copy_of_a_running
     assert (found.violated, found.not_checkable) == (violated, 1 - violated)
 
 
+@pytest.mark.parametrize(("high_watermark", "violated"), [(0, 1), (26, 0)])
+def test_a_commit_may_be_decided_by_a_coordinator_whose_records_were_not_copied(
+    tmp_path: Path, high_watermark: int, violated: int
+) -> None:
+    """One of the two partitions of `__transaction_state` is an empty file: it was never written to, or is not whole."""
+    logs = LogDirectory(tmp_path / "logs", ids=2, compacted=False, stopped=True)
+    logs.partition("orders").data(7)
+    logs.partition("orders").marker("COMMIT", 7, at=NOON)
+    logs.id("other", "Empty", 8, 0, at=NOON + HOUR)
+    (empty,) = (number for number in range(2) if not logs.partition("__transaction_state", number).end)
+    logs.high_watermark("__transaction_state", empty, high_watermark)
+    audit = transactions.audit(logdir.open(logs.write()), Settings(transaction_state_partitions=2))
+    found = next(answer for answer in audit.answers if answer.check == "one_outcome")
+    assert (found.violated, found.not_checkable) == (violated, 1 - violated)
+
+
 # More copies ---------------------------------------------------------------------------------------------------------
 
 
