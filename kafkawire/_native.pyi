@@ -180,16 +180,10 @@ _Scanned: TypeAlias = tuple[
     int, int, int, int, tuple[int, int, int] | None, tuple[_Int64, _Int64, _Int64], _Bytes, _Columns
 ]
 
-def scan_log(data: _Bytes, following: int | None, max_batch_bytes: int, by_brokers: bool, /) -> _Scanned: ...
-def scan_log_file(
-    descriptor: int,
-    positions: tuple[int, int],
-    sizes: tuple[int, int],
-    following: int | None,
-    max_batch_bytes: int,
-    by_brokers: bool,
-    /,
-) -> _Scanned: ...
+#: Bytes; or the descriptor of an open file, two positions, and bytes after which no more are taken, and read at once.
+_Content: TypeAlias = _Bytes | tuple[int, tuple[int, int], tuple[int, int]]
+
+def scan_log(content: _Content, following: int | None, max_batch_bytes: int, by_brokers: bool, /) -> _Scanned: ...
 def range_digests(base: _Int64, last: _Int64, crc: NDArray[np.uint64], /) -> _Bytes: ...
 
 @final
@@ -241,7 +235,7 @@ class CoordinatorReplay:
         self, data: _Bytes, positions: _Int64, first: int, max_batch_bytes: int, /
     ) -> tuple[int, bool, _Int64, tuple[int, int, int]]: ...
     def walk(
-        self, data: _Bytes, following: int | None, max_batch_bytes: int, /
+        self, content: _Content, following: int | None, max_batch_bytes: int, /
     ) -> tuple[int, int, int, int, int, _Int64, _Int64, _Bytes, _Int64, tuple[int, int, int]]: ...
     def names(self, start: int, /) -> list[bytes]: ...
     def lists(self, start: int, /) -> list[bytes]: ...

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire import logdir, records
+from kafkawire.logdir.file_source import FileSource
 from kafkawire.logdir.splits import ranges
 from kafkawire.messages import TransactionLogKey
 from kafkawire.transactions.auditing import id_history
 from kafkawire.transactions.auditing.id_history import EngineIdHistory
 from kafkawire.transactions.auditing.replica_facts import AuditedReplica, ReplicaFacts, replica_facts
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place
+from kafkawire.transactions.parts import producer_walk
 from kafkawire.transactions.parts.segment_scan import PartScan, read_part
 from kafkawire.wire.backend import native
 from tests.references.sequential_replay import comparable_ids, in_any_order
@@ -68,6 +70,23 @@ def test_an_audited_replica_is_that_of_the_reference(data: bytes) -> None:
         found = comparable(replica_facts(AuditedReplica(partition)))
         patch.setattr(id_history, "ENGINE", False)
         assert comparable(replica_facts(AuditedReplica(partition))) == found
+
+
+@given(segments(), st.integers(1, 3000), st.integers(1, 3000), st.booleans())
+def test_chunks_and_windows_join(data: bytes, chunk: int, window: int, is_local: bool) -> None:
+    """Of a file that the engine reads itself, and of another store's."""
+    with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
+        folder = Path(root) / f"{TRANSACTION_STATE}-0"
+        folder.mkdir()
+        (folder / f"{0:020}.log").write_bytes(data)
+        (partition,) = logdir.open(root).partitions
+        expected = comparable(replica_facts(AuditedReplica(partition)))
+        patch.setattr(producer_walk, "CHUNK", chunk)
+        for name in ("AT_ONCE", "WINDOW"):
+            patch.setattr(producer_walk, name, window)
+        if not is_local:
+            patch.setattr(FileSource, "descriptor", None)
+        assert comparable(replica_facts(AuditedReplica(partition))) == expected
 
 
 @given(segments(), st.integers(100, 400))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.records import Batch
-from kafkawire.records.array_types import Bools, Bytes, Int64
+from kafkawire.records.array_types import Bools, Int64
 from kafkawire.records.columns import Batches
 from kafkawire.transactions.checks.coordinator_records import IdChecks
 from kafkawire.transactions.cluster.clock_offsets import DecisionTimes
@@ -39,6 +39,7 @@ from kafkawire.transactions.coordinator.id_columns import (
 from kafkawire.transactions.coordinator.packed_decisions import DECIDED, Decided
 from kafkawire.transactions.facts import DecisionTime, Owner, Place, ProducerIdUse, Registration
 from kafkawire.transactions.parts.coordinator_walk import NOTHING, Walked
+from kafkawire.transactions.parts.producer_walk import Content
 from kafkawire.wire.backend import native
 
 #: Whether the native engine takes the records.
@@ -88,7 +89,7 @@ class PlainIdHistory:
         for fact in coordinator_facts(found):
             self.take(fact)
 
-    def walk(self, data: Bytes, following: int | None, max_batch_bytes: int) -> Walked:
+    def walk(self, content: Content, following: int | None, max_batch_bytes: int) -> Walked:
         """Take no batch (see `RecordWalk`): all are read with columns of their headers."""
         return NOTHING
 
@@ -185,9 +186,9 @@ class EngineIdHistory:
                     self.take(record)
                 at += 1
 
-    def walk(self, data: Bytes, following: int | None, max_batch_bytes: int) -> Walked:
-        """Take the batches at the beginning of bytes: see `RecordWalk`."""
-        *found, asked, counts = self._replay.walk(data, following, max_batch_bytes)
+    def walk(self, content: Content, following: int | None, max_batch_bytes: int) -> Walked:
+        """Take the batches at the beginning of a content: see `RecordWalk`."""
+        *found, asked, counts = self._replay.walk(content, following, max_batch_bytes)
         self._judge(asked, counts)
         return Walked(*found)
 

@@ -17,7 +17,6 @@ from kafkawire import logdir, rows
 from kafkawire.logdir.located_file import known_size
 from kafkawire.logdir.offset_scan import BEFORE
 from kafkawire.messages.producer_snapshot import ProducerEntry
-from kafkawire.records.array_types import Bytes
 from kafkawire.records.control import ABORT_CODE, COMMIT_CODE
 from kafkawire.records.offset_gap import OffsetGap
 from kafkawire.transactions.answers import Answer, Placed
@@ -51,6 +50,7 @@ from kafkawire.transactions.parts.coordinator_walk import Walked
 from kafkawire.transactions.parts.lost_tail import lost_tail
 from kafkawire.transactions.parts.part_columns import PartColumns
 from kafkawire.transactions.parts.part_scan import PART_BYTES, PartTask, count_parts
+from kafkawire.transactions.parts.producer_walk import Content
 from kafkawire.transactions.parts.replica_files import place_of, read_snapshot
 from kafkawire.transactions.parts.segment_scan import PartScan, SegmentState, read_part
 
@@ -250,10 +250,10 @@ class ReplicaMerge:
                 self._id_history().read(fact)
             yield
 
-    def walk(self, data: Bytes, following: int | None, max_batch_bytes: int) -> Walked:
-        """Take the batches of `__transaction_state` at the beginning of bytes: see `RecordWalk`."""
+    def walk(self, content: Content, following: int | None, max_batch_bytes: int) -> Walked:
+        """Take the batches of `__transaction_state` at the beginning of a content: see `RecordWalk`."""
         history = self._ids or id_history(self._place, self._replica.id_expiration_ms)
-        found = history.walk(data, following, max_batch_bytes)
+        found = history.walk(content, following, max_batch_bytes)
         self._ids = history if found.batches else self._ids
         return found
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from kafkawire.logdir.file_source import FileSource
 from kafkawire.records.array_types import Bytes, Int64
-from kafkawire.records.columns import WINDOW
 from kafkawire.records.compression import MAX_BATCH_BYTES
+from kafkawire.transactions.parts.producer_walk import Content, contents
 
 
 class Walked(NamedTuple):
@@ -45,9 +45,10 @@ NOTHING = Walked(0, 0, -1, -1, -1, _NO_NUMBERS, _NO_NUMBERS, _NO_BYTES)
 class RecordWalk(Protocol):
     """What takes the records of batches in their order."""
 
-    def walk(self, data: Bytes, following: int | None, max_batch_bytes: int) -> Walked:
-        """Take the batches at the beginning of bytes, up to one that has a producer or is a control batch, is damaged,
-        begins below the offset `following`, or has records that cannot be read at once. It may stop earlier."""
+    def walk(self, content: Content, following: int | None, max_batch_bytes: int) -> Walked:
+        """Take the batches at the beginning of a content, up to one that has a producer or is a control batch, is
+        damaged, begins below the offset `following`, or has records that cannot be read at once. It may stop earlier.
+        """
 
 
 class WalkedScan(Protocol):
@@ -72,14 +73,12 @@ class CoordinatorWalk:
 
     def take(self, source: FileSource, position: int, stop: int) -> int:
         """See `BatchTaker.take`."""
-        content, taken = np.frombuffer(source.at(position, min(WINDOW, stop - position)), np.uint8), 0
-        while taken < len(content):
-            found = self._records.walk(content[taken:], self.following, MAX_BATCH_BYTES)
-            if not found.batches:
-                break
-            self._scan.add_walked(found)
-            self.following = int(found.ends[-1])
-            taken += found.size
-            if self._seen is not None:
-                self._seen(found.size)
-        return taken
+        walked = (self._records.walk(one, self.following, MAX_BATCH_BYTES) for one in contents(source, position, stop))
+        found = next((one for one in walked if one.batches), None)
+        if found is None:
+            return 0
+        self._scan.add_walked(found)
+        self.following = int(found.ends[-1])
+        if self._seen is not None:
+            self._seen(found.size)
+        return found.size

@@ -7,8 +7,8 @@ for item in batches_of(file, taker=walk):
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,17 @@ ENGINE = native is not None
 #: Bytes after which no more are taken at once; and that are read from a file at once, few, so that they are in a near
 #: cache until their batches are taken.
 AT_ONCE, CHUNK = 1 << 20, 256 << 10
+
+#: What the engine takes batches from: bytes; or an open file's descriptor, two positions, and `AT_ONCE` and `CHUNK`.
+Content: TypeAlias = Bytes | tuple[int, tuple[int, int], tuple[int, int]]
+
+
+def contents(source: FileSource, position: int, stop: int) -> Iterator[Content]:
+    """What lies between two positions, from the first on: of a file of this machine as one that the engine reads
+    itself, where the system lets it; then as bytes."""
+    if source.descriptor is not None:
+        yield source.descriptor, (position, stop), (AT_ONCE, CHUNK)
+    yield np.frombuffer(source.at(position, min(WINDOW, stop - position)), np.uint8)
 
 
 class BrokerTimes(NamedTuple):
@@ -107,8 +118,9 @@ class ProducerWalk:
 
     def take(self, source: FileSource, position: int, stop: int) -> int:
         """See `BatchTaker.take`."""
-        found = self._scanned(source, position, stop)
-        if not found.batches:
+        tried = (self._scanned(content) for content in contents(source, position, stop))
+        found = next((one for one in tried if one.batches), None)
+        if found is None:
             return 0
         self.following = int(found.runs.ends[-1])
         appends = self._scan.add_scanned(found)
@@ -118,19 +130,9 @@ class ProducerWalk:
             self._seen(found.size)
         return found.size
 
-    def _scanned(self, source: FileSource, position: int, stop: int) -> ScannedLog:
-        """The engine reads a file of this machine itself, where the system lets it."""
+    def _scanned(self, content: Content) -> ScannedLog:
         assert native is not None
-        following, by_brokers, descriptor = self.following, self._scan.broker_written, source.descriptor
-        if descriptor is not None:
-            positions, sizes = (position, stop), (AT_ONCE, CHUNK)
-            found = ScannedLog.of(
-                native.scan_log_file(descriptor, positions, sizes, following, MAX_BATCH_BYTES, by_brokers)
-            )
-            if found.batches:
-                return found
-        data = np.frombuffer(source.at(position, min(WINDOW, stop - position)), np.uint8)
-        return ScannedLog.of(native.scan_log(data, following, MAX_BATCH_BYTES, by_brokers))
+        return ScannedLog.of(native.scan_log(content, self.following, MAX_BATCH_BYTES, self._scan.broker_written))
 
     def drain(self) -> list[Appends]:
         """Take out the batches of producers so far."""

@@ -14,6 +14,7 @@ pub const ABORT: i8 = 0;
 pub const COMMIT: i8 = 1;
 /// Bytes of a packed decision (`packed_decisions.DECIDED`).
 pub const SIZE: usize = 55;
+const UNTIL: usize = 24;
 /// `clock_offsets.OF_COORDINATOR`.
 const TIMES: usize = 64;
 
@@ -78,17 +79,18 @@ impl Decision {
     }
 
     fn push(&self, rows: &mut Vec<u8>) {
-        rows.extend(self.producer_id.to_le_bytes());
-        rows.extend(self.offset.to_le_bytes());
-        rows.extend(self.since.to_le_bytes());
-        rows.extend(self.until.to_le_bytes());
-        rows.extend(self.lowest.to_le_bytes());
-        rows.extend(self.highest.to_le_bytes());
-        rows.extend(self.marker.to_le_bytes());
-        rows.extend(self.partitions.to_le_bytes());
-        rows.extend(self.id.to_le_bytes());
-        rows.extend(self.version.to_le_bytes());
-        rows.extend(self.outcome.to_le_bytes());
+        let mut bytes = [0; SIZE];
+        let longs = [self.producer_id, self.offset, self.since, self.until];
+        for (place, value) in bytes.chunks_exact_mut(8).zip(longs) {
+            place.copy_from_slice(&value.to_le_bytes());
+        }
+        let ints = [self.lowest, self.highest, self.marker, self.partitions, self.id as i32];
+        for (place, value) in bytes[32..].chunks_exact_mut(4).zip(ints) {
+            place.copy_from_slice(&value.to_le_bytes());
+        }
+        bytes[52..54].copy_from_slice(&self.version.to_le_bytes());
+        bytes[54] = self.outcome as u8;
+        rows.extend_from_slice(&bytes);
     }
 
     /// The reverse of `push`.
@@ -111,6 +113,11 @@ impl Decision {
         }
     }
 
+    #[inline]
+    fn until(bytes: &[u8; SIZE]) -> i64 {
+        i64::from_le_bytes(*bytes[UNTIL..].first_chunk().expect("eight bytes"))
+    }
+
     /// The epochs that its data may have, without those that no batch can have.
     #[inline]
     pub fn epochs(&self) -> impl Iterator<Item = i16> {
@@ -123,8 +130,9 @@ impl Decision {
 
 #[derive(Default)]
 pub struct Decisions {
-    found: Vec<Decision>,
-    /// By the producer id of the data the slot, which has the place of its last decision in `found`.
+    /// Packed: there may be millions.
+    rows: Vec<u8>,
+    /// By the producer id of the data the slot, which has the index of its last decision in `rows`.
     slots: HashMap<i64, u32>,
     last: Vec<u32>,
     times: BinaryHeap<(u64, [i64; 5])>,
@@ -160,18 +168,21 @@ impl Decisions {
             *slot = Slot { producer_id, at };
         }
         let last = &mut self.last[slot.at as usize];
-        if let (Some(before), Some(prepared)) = (before, self.found.get_mut(*last as usize)) {
+        let (rows, _) = self.rows.as_chunks_mut::<SIZE>();
+        if let (Some(before), Some(row)) = (before, rows.get_mut(*last as usize)) {
+            let mut prepared = Decision::read(row);
             if prepared.until == NEVER && prepared.offset == before.offset {
                 // This is its Complete, or another Prepare right after it.
                 prepared.until = if is_complete(record.status) { record.timestamp } else { NEVER };
+                row[UNTIL..UNTIL + 8].copy_from_slice(&prepared.until.to_le_bytes());
                 if before.leader_epoch == record.leader_epoch {
-                    note(&mut self.times, prepared, record.leader_epoch);
+                    note(&mut self.times, &prepared, record.leader_epoch);
                 }
                 return;
             }
         }
-        *last = self.found.len() as u32;
-        self.found.push(Decision::of(before, record));
+        *last = rows.len() as u32;
+        Decision::of(before, record).push(&mut self.rows);
     }
 
     pub fn completed(&self) -> Vec<[i64; 5]> {
@@ -180,20 +191,25 @@ impl Decisions {
 
     /// Takes out those that no later record changes; with `all` all.
     pub fn drain(&mut self, all: bool) -> Vec<u8> {
-        let mut rows = Vec::with_capacity(self.found.len() * SIZE);
-        let found = std::mem::take(&mut self.found);
-        let mut kept = Vec::new();
+        let mut found = std::mem::take(&mut self.rows);
+        let (rows, _) = found.as_chunks::<SIZE>();
+        let mut pending = vec![false; rows.len()];
         for last in &mut self.last {
-            match found.get(*last as usize) {
-                Some(one) if !all && one.until == NEVER => kept.push(std::mem::replace(last, kept.len() as u32)),
+            match rows.get(*last as usize) {
+                Some(row) if !all && Decision::until(row) == NEVER => {
+                    pending[*last as usize] = true;
+                    *last = (self.rows.len() / SIZE) as u32;
+                    self.rows.extend(row);
+                }
                 _ => *last = NONE,
             }
         }
-        let mut pending = vec![false; found.len()];
-        kept.iter().for_each(|&at| pending[at as usize] = true);
-        self.found = kept.iter().map(|&at| found[at as usize]).collect();
-        found.iter().zip(pending).filter(|(_, pending)| !pending).for_each(|(one, _)| one.push(&mut rows));
-        rows
+        if !self.rows.is_empty() {
+            let ended = rows.iter().zip(pending).filter(|(_, pending)| !pending);
+            found = ended.flat_map(|(row, _)| row).copied().collect();
+        }
+        found.shrink_to_fit();
+        found
     }
 }
 

@@ -36,12 +36,11 @@ struct Entry {
 }
 
 /// The decisions about data of one producer id.
-#[derive(Clone, Copy)]
+#[derive(Default)]
 struct Run {
-    start: u32,
-    end: u32,
+    entries: Vec<Entry>,
     /// Where the last was found.
-    at: u32,
+    at: usize,
 }
 
 struct Ended {
@@ -84,7 +83,6 @@ pub struct Join {
     share: Share,
     slots: HashMap<i64, u32, RandomState>,
     runs: Vec<Run>,
-    entries: Vec<Entry>,
     /// How many lists there are.
     lists: usize,
 }
@@ -95,30 +93,6 @@ impl Join {
     pub fn of(decided: &[(&[u8], usize)], share: Share) -> Option<Self> {
         let mut slots: HashMap<i64, u32, RandomState> = HashMap::default();
         let mut runs: Vec<Run> = Vec::new();
-        let (mut of_rows, mut total) = (Vec::new(), 0u32);
-        let each = || decided.iter().flat_map(|(rows, _)| rows.as_chunks::<DECIDED_SIZE>().0);
-        for bytes in each() {
-            let one = Decision::read(bytes);
-            if !share.has(one.producer_id) {
-                continue;
-            }
-            let slot = *slots.entry(one.producer_id).or_insert_with(|| {
-                runs.push(Run { start: 0, end: 0, at: 0 });
-                runs.len() as u32 - 1
-            });
-            of_rows.push(slot);
-            let count = one.epochs().count() as u32;
-            runs[slot as usize].end += count;
-            total = total.checked_add(count)?;
-        }
-        let mut start = 0;
-        for run in &mut runs {
-            let count = run.end;
-            *run = Run { start, end: start, at: start };
-            start += count;
-        }
-        let mut entries = vec![Entry::default(); total as usize];
-        let mut of_rows = of_rows.into_iter();
         let mut first = 0;
         for (rows, lists) in decided {
             for bytes in rows.as_chunks::<DECIDED_SIZE>().0 {
@@ -129,19 +103,17 @@ impl Join {
                 if one.partitions >= 0 && one.partitions as usize >= *lists {
                     return None;
                 }
-                let run = &mut runs[of_rows.next()? as usize];
-                for epoch in one.epochs() {
-                    entries[run.end as usize] = Entry::of(&one, epoch, first);
-                    run.end += 1;
-                }
+                let slot = *slots.entry(one.producer_id).or_insert_with(|| {
+                    runs.push(Run::default());
+                    runs.len() as u32 - 1
+                });
+                runs[slot as usize].entries.extend(one.epochs().map(|epoch| Entry::of(&one, epoch, first)));
             }
             first += lists;
             u32::try_from(first).ok().filter(|&all| all != NONE)?;
         }
-        for run in &runs {
-            order(&mut entries[run.start as usize..run.end as usize]);
-        }
-        Some(Join { share, slots, runs, entries, lists: first })
+        runs.iter_mut().for_each(|run| order(&mut run.entries));
+        Some(Join { share, slots, runs, lists: first })
     }
 
     /// Counts the transactions of each place that agree, and finds the others, by their index in their chunk.
@@ -153,7 +125,7 @@ impl Join {
     ) -> Result<Settled, E> {
         let mut listed = Listed::new(self.lists, places.len(), listed);
         let found = self.pass(places, &mut listed, true)?;
-        if self.entries.iter().all(|entry| entry.state & SPOILT == 0) {
+        if self.runs.iter().flat_map(|run| &run.entries).all(|entry| entry.state & SPOILT == 0) {
             return Ok(found);
         }
         self.pass(places, &mut listed, false) // what is not plain concerns all transactions of its decision
@@ -177,8 +149,7 @@ impl Join {
                     }
                     let plain = match self.find(&ended) {
                         None => false,
-                        Some(at) => {
-                            let entry = &mut self.entries[at];
+                        Some(entry) => {
                             let agrees = entry.agrees(&ended) && listed.names(entry.list, place)?;
                             if notes && entry.state & ALONE != 0 {
                                 entry.note(place, agrees);
@@ -201,19 +172,13 @@ impl Join {
 
     /// The one decision about data of the producer's epoch; of several any one.
     #[inline]
-    fn find(&mut self, ended: &Ended) -> Option<usize> {
+    fn find(&mut self, ended: &Ended) -> Option<&mut Entry> {
         let run = &mut self.runs[*self.slots.get(&ended.producer_id)? as usize];
-        for at in run.at..run.end.min(run.at + 2) {
-            if self.entries[at as usize].epoch == ended.epoch {
-                run.at = at;
-                return Some(at as usize);
-            }
-        }
-        let entries = &self.entries[run.start as usize..run.end as usize];
-        let at = entries.partition_point(|entry| entry.epoch < ended.epoch);
-        entries.get(at).filter(|entry| entry.epoch == ended.epoch)?;
-        run.at = run.start + at as u32;
-        Some(run.at as usize)
+        let is_sought = |&at: &usize| run.entries.get(at).is_some_and(|entry| entry.epoch == ended.epoch);
+        run.at = (run.at..run.at + 2)
+            .find(is_sought)
+            .or_else(|| run.entries.binary_search_by_key(&ended.epoch, |entry| entry.epoch).ok())?;
+        Some(&mut run.entries[run.at])
     }
 }
 

@@ -21,6 +21,8 @@ use records::Read;
 use replay::IdReplay;
 use row::{NUMBERS, SIZE};
 
+use crate::log::content::Given;
+
 /// Steps that are handed to the reference at once.
 const MOST_ASKED: usize = 4096 * (1 + 2 * NUMBERS);
 
@@ -147,20 +149,20 @@ impl CoordinatorReplay {
         ))
     }
 
-    /// Takes the batches at the beginning of `data` that have no producer. Stops where `run` does, and at a batch that
+    /// Takes the batches at the beginning of what is given that have no producer. Stops where `run` does, and at a batch that
     /// is damaged, begins below `following`, or whose records are refused. Returns their bytes and number; their highest
     /// leader epoch, its newest timestamp, and the newest of all; first offsets of batches that follow one another, and
     /// the offset after the last of these; digests (`range_digests.DIGEST`); and of `run` the other two.
     fn walk<'py>(
         &mut self,
         py: Python<'py>,
-        data: PyReadonlyArray1<'py, u8>,
+        given: Given<'py>,
         following: Option<i64>,
         max_batch_bytes: usize,
     ) -> PyResult<Walked<'py>> {
-        let data = data.as_slice()?;
+        let content = given.content()?;
         let replay = &mut self.0;
-        let (walk, found) = py.detach(|| replay.walk(data, following, max_batch_bytes, MOST_ASKED));
+        let (walk, found) = py.detach(|| replay.walk(content, following, max_batch_bytes, MOST_ASKED));
         Ok((
             walk.size,
             walk.batches,

@@ -2,6 +2,7 @@
 //! for which a rule here does not hold, and all batches where this engine is absent.
 
 mod batches;
+pub mod content;
 pub mod digests;
 mod places;
 mod producer;
@@ -16,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use batches::{Batch, Batches, DATA, MALFORMED};
+use content::Given;
 use producer::{Producer, FIELDS, NONE};
 use producers::Producers;
 use replay::Replay;
@@ -201,41 +203,21 @@ type Times = Option<(i32, i64, i64)>;
 type Runs<'py> = (Rows<'py>, Rows<'py>, Rows<'py>);
 type Scanned<'py> = (usize, u64, u64, i32, Times, Runs<'py>, Bound<'py, PyArray1<u8>>, Bound<'py, PyTuple>);
 
-/// The batches at the beginning of `data`, up to one that the reference has to look at (`Scan::take`). Returns their
-/// bytes and number, and how many of producers are transactional; their highest leader epoch, and times of brokers
+/// The batches at the beginning of what is given, up to one that the reference has to look at (`Scan::take`). Returns
+/// their bytes and number, and how many of producers are transactional; their highest leader epoch, and times of brokers
 /// (`BrokerTimes`); runs of batches that follow one another; digests (`range_digests.DIGEST`); and the columns of
 /// `Appends` without `intact_from`.
 #[pyfunction]
 fn scan_log<'py>(
     py: Python<'py>,
-    data: PyReadonlyArray1<'py, u8>,
+    given: Given<'py>,
     following: Option<i64>,
     max_batch_bytes: usize,
     by_brokers: bool,
 ) -> PyResult<Scanned<'py>> {
-    let data = data.as_slice()?;
-    scanned(py, || Scan::of(data, following, Rules { max_batch_bytes, by_brokers }))
-}
-
-/// The same of a file, from one position up to another. `descriptor`: of the open file. `sizes`: bytes after which no more
-/// are taken, and that are read at once.
-#[pyfunction]
-fn scan_log_file(
-    py: Python<'_>,
-    descriptor: i32,
-    positions: (u64, u64),
-    sizes: (usize, usize),
-    following: Option<i64>,
-    max_batch_bytes: usize,
-    by_brokers: bool,
-) -> PyResult<Scanned<'_>> {
-    let file = format!("/dev/fd/{descriptor}");
-    scanned(py, || Scan::of_file(&file, positions, sizes, following, Rules { max_batch_bytes, by_brokers }))
-}
-
-fn scanned<'py>(py: Python<'py>, scan: impl FnOnce() -> Scan + Send) -> PyResult<Scanned<'py>> {
+    let content = given.content()?;
     let (scan, digests) = py.detach(|| {
-        let mut scan = scan();
+        let mut scan = Scan::of(content, following, Rules { max_batch_bytes, by_brokers });
         let digests = std::mem::take(&mut scan.digests).into_rows();
         (scan, digests)
     });
@@ -274,7 +256,6 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(range_digests, module)?)?;
     module.add_function(wrap_pyfunction!(scan_log, module)?)?;
-    module.add_function(wrap_pyfunction!(scan_log_file, module)?)?;
     module.add("LOG_RULES", rules::RULES.map(|(name, _)| name).to_vec())?;
     module.add_function(wrap_pyfunction!(transactions_of, module)?)?;
     module.add_class::<LogReplay>()

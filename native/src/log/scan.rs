@@ -1,17 +1,13 @@
 //! The batches at the beginning of bytes -> columns of those of producers, and what is counted of all, in one pass:
 //! header, checksum, marker. `kafkawire.transactions.parts.segment_scan.BatchScan` is the reference in Python.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-
 use super::batches::{Batch, DATA, NO_COORDINATOR};
+use super::content::Content;
 use super::digests::Digests;
 use crate::records::header::{batch_at, Header, SIZE};
 
 /// Batches that are read before the columns take their fields: few, so that they are in the nearest cache.
 const BLOCK: usize = 64;
-/// Bytes of a file that are read at once, at most: where batches are long.
-const LONGEST_CHUNK: usize = 4 << 20;
 /// A marker as brokers write it: one record without timestamp delta or headers, key (0, type), value (0, epoch). Without
 /// the bit of the type, and the epoch's four bytes.
 const MARKER: [u8; 17] = [32, 0, 0, 0, 8, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0];
@@ -71,39 +67,11 @@ pub struct Rules {
 }
 
 impl Scan {
-    /// The batches at the beginning of `data`, none below the offset `following`.
-    pub fn of(data: &[u8], following: Option<i64>, rules: Rules) -> Self {
+    /// The batches at the beginning of what is given, none below the offset `following`.
+    pub fn of(content: Content, following: Option<i64>, rules: Rules) -> Self {
         let mut scan = Scan { leader_epoch: -1, after: following.unwrap_or(i64::MIN), ..Scan::default() };
-        scan.take(data, data.len(), rules);
-        scan
-    }
-
-    /// The same of a file's bytes from one position up to another, until `enough` are taken. Where they cannot be read the
-    /// batches end: the reference reads on, and says why. `chunk`: bytes that are read at once, more where batches are long.
-    pub fn of_file(
-        file: &str,
-        positions: (u64, u64),
-        (enough, chunk): (usize, usize),
-        following: Option<i64>,
-        rules: Rules,
-    ) -> Self {
-        let mut scan = Scan { leader_epoch: -1, after: following.unwrap_or(i64::MIN), ..Scan::default() };
-        let Ok(mut file) = File::open(file) else { return scan };
-        let (start, stop) = positions;
-        let bytes = usize::try_from(stop.saturating_sub(start)).unwrap_or(usize::MAX);
-        let mut chunk = vec![0; chunk.clamp(1, LONGEST_CHUNK).min(bytes)];
-        while scan.size < bytes.min(enough) {
-            let wanted = chunk.len().min(bytes - scan.size);
-            let at = SeekFrom::Start(start + scan.size as u64);
-            let Ok(()) = file.seek(at).and_then(|_| file.read_exact(&mut chunk[..wanted])) else { break };
-            let taken = scan.take(&chunk[..wanted], bytes.min(enough), rules);
-            let is_cut = wanted - taken > wanted / 8 && wanted < bytes - (scan.size - taken);
-            if is_cut && chunk.len() < LONGEST_CHUNK {
-                chunk.resize(2 * chunk.len(), 0);
-            } else if taken == 0 {
-                break;
-            }
-        }
+        let expected = content.expected();
+        content.each(rules.max_batch_bytes, |data| scan.take(data, expected, rules));
         scan
     }
 
