@@ -247,6 +247,38 @@ def test_a_large_replica_is_read_in_parts_and_a_small_one_by_one_task(spark: Spa
     assert by_spark == local
 
 
+@pytest.mark.parametrize("ids", [0, 1])
+def test_without_a_coordinators_log_only_markers_that_raised_the_epoch_leave_their_replica(
+    spark: SparkSession, tmp_path: Path, ids: int
+) -> None:
+    """The others are counted where they are read, in the replica that counts, as on one machine."""
+    from kafkawire.spark.auditing.audit_tables import for_driver
+    from kafkawire.spark.auditing.outcome_rows import EndedCell
+    from kafkawire.spark.auditing.replica_parts import DriverFacts, Fleet
+    from kafkawire.spark.listing.fleet_listing import listing
+    from kafkawire.spark.session.typed_table import only
+    from kafkawire.transactions.log.endings import JUDGED
+
+    paths = []
+    for broker in range(2):
+        logs = LogDirectory(tmp_path / f"broker-{broker}", ids=ids)
+        for partition in range(2):
+            orders = logs.partition("orders", partition)
+            for number in range(30):
+                orders.data(number)
+                orders.marker("COMMIT", number, number % 3 == 0)
+        paths.append(logs.write())
+    facts = Fleet.of(listing(spark, paths), Settings(), PART_BYTES).facts(whole=False)
+    passed_on = sum(len(row.payload) // JUDGED.itemsize for row in only(facts, EndedCell).collect())
+    of_replicas = [one for one in for_driver(facts) if isinstance(one, DriverFacts)]
+    counted = [one.facts.endings.undecided for one in of_replicas if one.facts.partition.place.topic == "orders"]
+    assert (passed_on, counted) == ((120, [0] * 4) if ids else (40, [20] * 4))
+    local, by_spark = both(spark, Settings(transaction_state_partitions=1), *paths)
+    assert by_spark == local
+    (outcomes,) = [answer for answer in by_spark.answers if answer.check == "one_outcome"]
+    assert (outcomes.held, outcomes.not_checkable) == (20, 40 + (not ids))  # one for the log that is not there
+
+
 def test_injected_violations_are_named(spark: SparkSession, tmp_path: Path) -> None:
     """Every injection, each in a cluster of its own, in one job."""
     cases, paths = write_clusters(tmp_path, SEEDS[0])

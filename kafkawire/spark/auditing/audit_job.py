@@ -199,6 +199,7 @@ class _AuditJob(NamedTuple):
                 *(gap for copy in found.metadata.values() for gap in copy.gaps),
             ),
             answers=[placed for replica in replicas for placed in replica.answers] + sums,
+            endings=[replica.endings for replica in replicas],
             histories={replica.partition.place: replica.ids for replica in replicas if replica.ids is not None},
             producers=[replica.producers for replica in replicas],
             directories=[

@@ -169,7 +169,7 @@ class Fleet(NamedTuple):
             tier_keys: paths of private keys for encrypted tiers.
         """
         found = found_in(listed.where(OF_DRIVER).toArrow())
-        count, tiers, size, files, largest = found.size
+        count, tiers, size, files, largest, _ = found.size
         limits = TaskLimits.of(listed.sparkSession)
         sizing = PartSizing(part_bytes, count + tiers, size, files, limits, None if tiers else largest)
         tiered = Tiered(listed, tiers, tier_keys)
@@ -196,7 +196,8 @@ class Fleet(NamedTuple):
         return by_task(parts, read, from_arrow_schema(COLUMNS))
 
     def facts(self, *, whole: bool, strict: bool = False) -> DataFrame:
-        """The facts of replicas, as rows of `outcome_rows.FACTS`.
+        """The facts of replicas, as rows of `outcome_rows.FACTS`. An ended transaction of which nothing can be said has
+        no row, unless `whole`: the facts for the driver count them.
 
         Args:
             whole: with open transactions, all columns of ended ones, and every violation.
@@ -241,9 +242,12 @@ def _of_roots(found: FoundReplicas, settings: Settings) -> Roots:
     paths = [broker.root for broker in found.brokers]
     placeholders = [SimpleNamespace(broker=SimpleNamespace(root=path)) for path in paths]
     replicas = to_read(cast("list[Partition]", placeholders), settings, found.metadata, clusters)
-    single = len(numbered) == 1
+    single, none, without = len(numbered) == 1, cast("Partition", None), not found.size.coordinators
     return {
-        path: (0 if single else numbered[clusters.get(path)], replica._replace(partition=cast("Partition", None)))
+        path: (
+            0 if single else numbered[clusters.get(path)],
+            replica._replace(partition=none, without_decisions=without),
+        )
         for path, replica in zip(paths, replicas, strict=True)
     }
 

@@ -143,7 +143,7 @@ class _Run(NamedTuple):
         with kept(listing(self.spark, self.paths)) as listed:
             with self._job("list folders"):
                 found = found_in(listed.where(OF_DRIVER).toArrow())
-                count, tiers, size, files, _ = found.size
+                count, tiers, size, files, *_ = found.size
                 replicas = with_tiers(listed, tiers, self.tier_keys)
             cluster = _cluster(found, recorded, self.table.name)
             known = self._known(begin, recorded)

@@ -30,7 +30,7 @@ from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.shipping import TaskEngine
 from kafkawire.spark.session.task_sizing import FEWEST_TASKS, by_batches
 from kafkawire.transactions.cluster.cluster_metadata import read_metadata
-from kafkawire.transactions.facts import CLUSTER_METADATA
+from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE
 from kafkawire.transactions.parts.manifest import DirectoryContent
 from kafkawire.transactions.parts.replica_files import content_of, outside_partitions, state_of
 
@@ -74,7 +74,9 @@ LISTING = pa.schema(
         ("tiers", pa.binary()),
     ]
 )
-_KIND, _BYTES, _NAMES = map(LISTING.names.index, ("kind", "bytes", "names"))
+_KIND, _BYTES, _NAMES, _PARTITION = map(LISTING.names.index, ("kind", "bytes", "names", "partition"))
+#: How the column `partition` begins in rows of `__transaction_state`.
+_OF_COORDINATORS = os.fsencode(f"{TRANSACTION_STATE}\0")
 LISTED = from_arrow_schema(LISTING)
 
 
@@ -322,16 +324,17 @@ class _Seen:
 
 
 def _with_size(listed: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    replicas = tiers = size = files = largest = 0
+    replicas = tiers = size = files = largest = coordinators = 0
     for row in listed:
         replicas += row[_KIND] == REPLICA
         tiers += row[_KIND] == TIER
+        coordinators += row[_KIND] in (REPLICA, TIER) and row[_PARTITION].startswith(_OF_COORDINATORS)
         size += row[_BYTES] or 0
         largest = max(largest, row[_BYTES] or 0)
         files += sum(name.endswith((b".log", b".log.swap")) for name in (row[_NAMES] or b"").split(b"\0"))
         yield row
     nowhere = Folder(0, None, "")
-    yield _other(SIZE, nowhere, b"", (replicas, tiers, size, files, largest))
+    yield _other(SIZE, nowhere, b"", (replicas, tiers, size, files, largest, coordinators))
     yield _other(ENGINE, nowhere, b"", tuple(TaskEngine.here()))
 
 

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 class Size(NamedTuple):
     """The size of a listing: how many replicas and folders of partitions in tiers there are; bytes and number of
-    segments; bytes of the largest folder of a partition."""
+    segments; bytes of the largest folder of a partition; how many folders are of `__transaction_state`."""
 
     replicas: int = 0
     tiers: int = 0
     size: int = 0
     files: int = 0
     largest: int = 0
+    coordinators: int = 0
 
     def with_part(self, other: Size) -> Size:
         """This size, joined with that of what another task has listed."""
@@ -36,6 +37,7 @@ class Size(NamedTuple):
             self.size + other.size,
             self.files + other.files,
             max(self.largest, other.largest),
+            self.coordinators + other.coordinators,
         )
 
 

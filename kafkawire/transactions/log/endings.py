@@ -88,7 +88,8 @@ class Endings:
     Args:
         whole: keep all fields, and those whose outcome is not known; otherwise what the rules need.
         without_decisions: no record of a coordinator will be compared with them. Then markers of one transaction are
-            compared with each other, which are known by the epoch that they raised; the others are only counted.
+            compared with each other, which are known by the epoch that they raised; the others are only counted, unless
+            they are kept `whole`.
         spill: takes those that are too many for memory; None: none are.
     """
 
@@ -99,7 +100,7 @@ class Endings:
     ) -> None:
         self.place = place
         self.whole = whole
-        self.without_decisions = without_decisions
+        self.without_decisions = without_decisions and not whole
         self.chunks: list[Packed] = []
         self.blocks: list[Block] = []
         self.undecided = 0
