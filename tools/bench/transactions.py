@@ -76,12 +76,12 @@ def transactions(rounds: int) -> Iterator[Result]:
         yield _result(PARTITIONS, BROKERS, {}, all_absent((*OURS, STOCK, FAST, JVM), error))
 
 
-def find_hanging(running: RunningCluster, partitions: int, rounds: int) -> Result:
+def find_hanging(running: RunningCluster, partitions: int, rounds: int, *, warm_up: bool = True) -> Result:
     """The case on a cluster that runs. Raises BenchError where one of ours fails, or does not find what hangs.
 
     Args:
         running: brokers that do not verify transactions. `partitions`: of the topic that is created.
-        rounds: how often each contestant runs.
+        rounds: how often each contestant runs; `warm_up`: after a run that does not count.
     """
     hanging = _create_transactions(running, partitions)
     arguments = ("--bootstrap-server", running.bootstrap, "find-hanging", "--topic", _TOPIC)
@@ -92,7 +92,7 @@ def find_hanging(running: RunningCluster, partitions: int, rounds: int) -> Resul
         contestants[name] = _Contestant(tool_command("TransactionsCommand", *arguments, flags=flags), 0, _stock)
     contestants[JVM] = _Contestant(tool_command("TransactionsCommand", "--version", flags=RUN_CLASS), 0, None)
     runs = {name: partial(_once, name, contestant, hanging) for name, contestant in contestants.items()}
-    return _result(partitions, len(running.nodes), *in_turn(runs, rounds))
+    return _result(partitions, len(running.nodes), *in_turn(runs, rounds, warm_up=warm_up))
 
 
 def _result(

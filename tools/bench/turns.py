@@ -32,17 +32,17 @@ def clocked(job: Callable[[], object]) -> Callable[[], Cost]:
 
 
 def in_turn(
-    runs: Mapping[str, Callable[[], T]], rounds: int
+    runs: Mapping[str, Callable[[], T]], rounds: int, *, warm_up: bool = True
 ) -> tuple[dict[str, list[T]], tuple[AbsentContestant, ...]]:
-    """What each contestant's runs give, in `rounds` turns after one that fills caches; and who could not take part.
+    """What each contestant's runs give, in `rounds` turns; and who could not take part.
 
     Args:
         runs: of each contestant, one run. AbsentError: it takes no part from then on.
-        rounds: number of turns that count.
+        rounds: number of turns that count. `warm_up`: a turn before them fills caches.
     """
     found: dict[str, list[T]] = {name: [] for name in runs}
     why: dict[str, str] = {}
-    for turn in range(rounds + 1):
+    for turn in range(0 if warm_up else 1, rounds + 1):
         for name in list(found):
             try:
                 result = runs[name]()
