@@ -55,12 +55,12 @@ impl LogReplay {
     /// The row of one producer, or None.
     fn row<'py>(&self, py: Python<'py>, producer_id: i64) -> Option<Rows<'py>> {
         let place = self.0.producers.place(producer_id);
-        (place != NONE).then(|| of_rows(py, std::iter::once(self.0.producers.at(place))))
+        (place != NONE).then(|| of_rows(py, &self.0.producers, std::iter::once(self.0.producers.at(place))))
     }
 
     /// Rows of the producers from one place up to another, in the order in which they came.
     fn rows<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> Rows<'py> {
-        of_rows(py, self.0.producers.from(start).take(stop.saturating_sub(start)))
+        of_rows(py, &self.0.producers, self.0.producers.from(start).take(stop.saturating_sub(start)))
     }
 
     /// Of all producers: ids, last offsets and timestamps of their last batch or marker.
@@ -75,7 +75,7 @@ impl LogReplay {
 
     /// Rows of the producers with an open transaction, in the order in which these began.
     fn open<'py>(&self, py: Python<'py>) -> Rows<'py> {
-        of_rows(py, self.0.producers.open())
+        of_rows(py, &self.0.producers, self.0.producers.open())
     }
 
     /// Takes batches from `start` on. `columns`: those of `Appends`, in their order. Returns the batch to go on with,
@@ -178,9 +178,9 @@ fn transactions_of<'py>(
     Ok((PyArray1::from_vec(py, first), PyArray1::from_vec(py, ended), begun))
 }
 
-fn of_rows<'a, 'py>(py: Python<'py>, producers: impl Iterator<Item = &'a Producer>) -> Rows<'py> {
+fn of_rows<'a, 'py>(py: Python<'py>, all: &Producers, some: impl Iterator<Item = &'a Producer>) -> Rows<'py> {
     let mut rows = Vec::new();
-    producers.for_each(|producer| producer.push_row(&mut rows));
+    some.for_each(|producer| all.push_row(producer, &mut rows));
     PyArray1::from_vec(py, rows)
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Retained {
 
 /// What few producers have.
 #[derive(Debug, Default, Clone)]
-struct Rest {
+pub(super) struct Rest {
     /// The kept batches before the last one, in a ring.
     older: [Retained; RETAINED - 1],
     newest: u8,
@@ -43,7 +43,8 @@ pub struct Producer {
     pub last_append: i64,
     pub data_known_from: i64,
     pub timestamp: i64,
-    rest: Option<Box<Rest>>,
+    /// Among those of all producers.
+    rest: u32,
     pub coordinator_epoch: i32,
     /// Of its last batch in this epoch; -1 for none.
     pub last_sequence: i32,
@@ -75,7 +76,7 @@ impl Producer {
             last_append: -1,
             data_known_from: 0,
             timestamp: -1,
-            rest: None,
+            rest: NONE,
             coordinator_epoch: -1,
             last_sequence: -1,
             epoch: -1,
@@ -96,8 +97,20 @@ impl Producer {
 
     /// Reads from the lines of memory that a batch needs.
     #[inline]
-    pub fn touch(&self) -> i64 {
-        self.first_offset ^ self.marked_at ^ self.rest.as_ref().map_or(0, |rest| i64::from(rest.newest))
+    pub(super) fn touch(&self, rests: &[Rest]) -> i64 {
+        self.first_offset ^ self.marked_at ^ self.rest(rests).map_or(0, |rest| i64::from(rest.newest))
+    }
+
+    fn rest<'a>(&self, rests: &'a [Rest]) -> Option<&'a Rest> {
+        rests.get(self.rest as usize)
+    }
+
+    fn rest_mut<'a>(&mut self, rests: &'a mut Vec<Rest>) -> &'a mut Rest {
+        if self.rest == NONE {
+            self.rest = rests.len() as u32;
+            rests.push(Rest::default());
+        }
+        &mut rests[self.rest as usize]
     }
 
     #[inline]
@@ -141,10 +154,10 @@ impl Producer {
         }
     }
 
-    fn keep(&mut self, batch: Retained) {
+    fn keep(&mut self, batch: Retained, rests: &mut Vec<Rest>) {
         if self.kept > 0 {
             let (first, older) = (self.kept == 1, self.newest());
-            let rest = self.rest.get_or_insert_default();
+            let rest = self.rest_mut(rests);
             rest.newest = if first { 0 } else { (rest.newest + 1) % (RETAINED as u8 - 1) };
             rest.older[usize::from(rest.newest)] = older;
         }
@@ -161,9 +174,9 @@ impl Producer {
     }
 
     /// From the oldest to the newest.
-    fn kept(&self) -> impl Iterator<Item = Retained> + use<'_> {
+    fn kept<'a>(&'a self, rests: &'a [Rest]) -> impl Iterator<Item = Retained> + use<'a> {
         let older = usize::from(self.kept.saturating_sub(1));
-        let of_rest = self.rest.iter().flat_map(move |rest| {
+        let of_rest = self.rest(rests).into_iter().flat_map(move |rest| {
             let first = usize::from(rest.newest) + RETAINED - older;
             (first..first + older).map(|at| rest.older[at % (RETAINED - 1)])
         });
@@ -183,56 +196,57 @@ impl Producer {
         self.follows(batch.base_sequence)
     }
 
-    fn doubted(&self) -> &[(i16, i32)] {
-        self.rest.as_ref().map_or(&[], |rest| &rest.doubted[..usize::from(rest.doubts)])
+    fn doubted<'a>(&self, rests: &'a [Rest]) -> &'a [(i16, i32)] {
+        self.rest(rests).map_or(&[], |rest| &rest.doubted[..usize::from(rest.doubts)])
     }
 
-    fn may_follow(&self, batch: &Batch) -> bool {
-        self.doubted()
+    fn may_follow(&self, batch: &Batch, rests: &[Rest]) -> bool {
+        self.doubted(rests)
             .iter()
             .any(|&(epoch, last)| batch.epoch == epoch && batch.base_sequence == sequence_after(last, 1))
     }
 
-    fn doubt(&mut self, doubted: &[(i16, i32)]) {
+    fn doubt(&mut self, doubted: &[(i16, i32)], rests: &mut Vec<Rest>) {
         self.set(DOUBTED, !doubted.is_empty());
-        if !doubted.is_empty() || self.rest.is_some() {
-            let rest = self.rest.get_or_insert_default();
+        if !doubted.is_empty() || self.rest != NONE {
+            let rest = self.rest_mut(rests);
             rest.doubts = doubted.len() as u8;
             rest.doubted[..doubted.len()].copy_from_slice(doubted);
         }
     }
 
-    fn data(&mut self, batch: &Batch) {
+    fn data(&mut self, batch: &Batch, rests: &mut Vec<Rest>) {
         let (epoch, last) = (self.epoch, self.last_sequence);
-        if epoch < 0 || self.in_order(batch) || self.may_follow(batch) {
-            self.doubt(&[]);
+        if epoch < 0 || self.in_order(batch) || self.may_follow(batch, rests) {
+            self.doubt(&[], rests);
         } else {
             let behind = sequence_after(last, batch.offset_delta().wrapping_add(1));
-            self.doubt(&[(epoch, last), (epoch, behind)]);
+            self.doubt(&[(epoch, last), (epoch, behind)], rests);
         }
         if batch.epoch != epoch {
             self.forget();
             self.epoch = batch.epoch;
         }
-        self.keep(Retained {
+        let kept = Retained {
             last_offset: batch.last_offset,
             offset_delta: batch.offset_delta() as i32,
             timestamp: batch.timestamp,
             last_sequence: batch.last_sequence(),
-        });
+        };
+        self.keep(kept, rests);
         self.timestamp = batch.timestamp;
         self.last_append = batch.last_offset;
         self.data_known_from = batch.last_offset;
         self.set(REWRITTEN, batch.compacted);
     }
 
-    fn marker(&mut self, batch: &Batch) {
+    fn marker(&mut self, batch: &Batch, rests: &mut Vec<Rest>) {
         if batch.epoch != self.epoch {
             self.forget();
             if self.is_doubted() {
                 let of_epoch = |one: &&(i16, i32)| one.0 == batch.epoch;
-                let left: Vec<_> = self.doubted().iter().filter(of_epoch).copied().collect();
-                self.doubt(&left);
+                let left: Vec<_> = self.doubted(rests).iter().filter(of_epoch).copied().collect();
+                self.doubt(&left, rests);
             }
             self.epoch = batch.epoch;
             self.data_known_from = self.last_append.max(0);
@@ -248,10 +262,10 @@ impl Producer {
     }
 
     /// Takes the next batch; whether it ends a transaction with data. `marker_time`: of the newest marker before it.
-    pub(super) fn add(&mut self, batch: &Batch, marker_time: Option<i64>) -> bool {
+    pub(super) fn add(&mut self, batch: &Batch, marker_time: Option<i64>, rests: &mut Vec<Rest>) -> bool {
         if batch.is_data() {
             if batch.transactional {
-                self.data(batch);
+                self.data(batch, rests);
                 self.set(HAS_AFTER, marker_time.is_some());
                 self.written_after = marker_time.unwrap_or(0);
                 if !self.is_open() {
@@ -263,9 +277,9 @@ impl Producer {
                     self.open_batches += 1;
                 }
             } else if !self.is_open() {
-                self.data(batch);
+                self.data(batch, rests);
             } else {
-                self.doubt(&[(batch.epoch, batch.last_sequence())]);
+                self.doubt(&[(batch.epoch, batch.last_sequence())], rests);
             }
             return false;
         }
@@ -278,12 +292,12 @@ impl Producer {
             self.set(REWRITTEN, true);
             self.last_append = batch.last_offset;
         } else {
-            self.marker(batch);
+            self.marker(batch, rests);
         }
         ends
     }
 
-    pub fn push_row(&self, row: &mut Vec<i64>) {
+    pub(super) fn push_row(&self, rests: &[Rest], row: &mut Vec<i64>) {
         row.extend([
             self.producer_id,
             i64::from(self.epoch),
@@ -303,7 +317,7 @@ impl Producer {
             i64::from(self.kept),
         ]);
         let none = Retained::default();
-        for batch in self.kept().chain(std::iter::repeat(none)).take(RETAINED) {
+        for batch in self.kept(rests).chain(std::iter::repeat(none)).take(RETAINED) {
             row.extend([
                 i64::from(batch.last_sequence),
                 batch.last_offset,
@@ -311,7 +325,7 @@ impl Producer {
                 batch.timestamp,
             ]);
         }
-        let doubted = self.doubted();
+        let doubted = self.doubted(rests);
         row.push(doubted.len() as i64);
         for (epoch, last) in doubted.iter().copied().chain(std::iter::repeat((0, 0))).take(2) {
             row.extend([i64::from(epoch), i64::from(last)]);
@@ -319,7 +333,7 @@ impl Producer {
     }
 
     /// The reverse of `push_row`; `None` where a number is too large for its field.
-    pub(super) fn of_row(row: &[i64]) -> Option<Self> {
+    pub(super) fn of_row(row: &[i64], rests: &mut Vec<Rest>) -> Option<Self> {
         let mut found = Producer::new(row[0]);
         found.epoch = row[1].try_into().ok()?;
         found.coordinator_epoch = row[2].try_into().ok()?;
@@ -336,12 +350,13 @@ impl Producer {
         }
         let kept = usize::try_from(row[15]).ok().filter(|&kept| kept <= RETAINED)?;
         for batch in row[16..].chunks_exact(4).take(kept) {
-            found.keep(Retained {
+            let kept = Retained {
                 last_sequence: batch[0].try_into().ok()?,
                 last_offset: batch[1],
                 offset_delta: batch[2].try_into().ok()?,
                 timestamp: batch[3],
-            });
+            };
+            found.keep(kept, rests);
         }
         let doubts = &row[16 + 4 * RETAINED..];
         let count = usize::try_from(doubts[0]).ok().filter(|&count| count <= 2)?;
@@ -349,7 +364,7 @@ impl Producer {
         for (one, pair) in doubted.iter_mut().zip(doubts[1..].chunks_exact(2)).take(count) {
             *one = (pair[0].try_into().ok()?, pair[1].try_into().ok()?);
         }
-        found.doubt(&doubted[..count]);
+        found.doubt(&doubted[..count], rests);
         Some(found)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::batches::Batch;
 use super::places::Places;
-use super::producer::{Producer, HAS_BY, NONE, UNSTAMPED};
+use super::producer::{Producer, Rest, HAS_BY, NONE, UNSTAMPED};
 
 /// Producers in one block of memory: a table of all in one would be copied whenever it grows.
 const BLOCK_BITS: u32 = 10;
@@ -11,6 +11,7 @@ const BLOCK_BITS: u32 = 10;
 pub struct Producers {
     places: Places,
     blocks: Vec<Vec<Producer>>,
+    rests: Vec<Rest>,
     /// The first and the last producer with an open transaction, in the order in which these began.
     first_open: u32,
     last_open: u32,
@@ -34,6 +35,7 @@ impl Producers {
         Producers {
             places: Places::new(),
             blocks: Vec::new(),
+            rests: Vec::new(),
             first_open: NONE,
             last_open: NONE,
             unstamped: Vec::new(),
@@ -67,7 +69,7 @@ impl Producers {
         }
         let touched = places.iter().filter(|&&place| place != NONE).fold(0, |touched, &place| {
             let producer = self.at(place);
-            touched ^ producer.touch()
+            touched ^ producer.touch(&self.rests)
         });
         std::hint::black_box(touched);
         places
@@ -96,6 +98,11 @@ impl Producers {
         self.blocks.iter().skip(block).flatten().skip(within)
     }
 
+    /// The numbers of a producer, as a row.
+    pub fn push_row(&self, producer: &Producer, rows: &mut Vec<i64>) {
+        producer.push_row(&self.rests, rows);
+    }
+
     fn push(&mut self, producer: Producer) -> u32 {
         let place = self.places.push(self.places.hash(producer.producer_id));
         if self.blocks.last().is_none_or(|block| block.len() == 1 << BLOCK_BITS) {
@@ -109,7 +116,7 @@ impl Producers {
 
     /// A producer as a `.snapshot` has it, in place of one of the same id; `None` where the row has none.
     pub fn restore(&mut self, row: &[i64]) -> Option<()> {
-        let mut producer = Producer::of_row(row)?;
+        let mut producer = Producer::of_row(row, &mut self.rests)?;
         let known = self.place(producer.producer_id);
         let place = if known == NONE {
             self.push(producer)
@@ -221,7 +228,8 @@ impl Producers {
         if let Some(stamp) = batch.stamp() {
             self.stamp(stamp);
         }
-        let producer = self.at_mut(place);
+        let block = &mut self.blocks[(place >> BLOCK_BITS) as usize];
+        let producer = &mut block[(place & ((1 << BLOCK_BITS) - 1)) as usize];
         let was_open = producer.is_open();
         let mut ending = was_open.then_some(Ending {
             first_offset: producer.first_offset,
@@ -232,7 +240,7 @@ impl Producers {
             batches: producer.open_batches,
             last_stable_offset: batch.base_offset.wrapping_add(1),
         });
-        if producer.add(batch, marker_time) {
+        if producer.add(batch, marker_time, &mut self.rests) {
             let other = self.open().find(|other| other.producer_id != batch.producer_id);
             if let (Some(ending), Some(other)) = (&mut ending, other) {
                 ending.last_stable_offset = other.first_offset;
@@ -296,7 +304,7 @@ mod tests {
         }
         let rows = |producers: &Producers| {
             let mut rows = Vec::new();
-            producers.from(0).for_each(|producer| producer.push_row(&mut rows));
+            producers.from(0).for_each(|producer| producers.push_row(producer, &mut rows));
             rows
         };
         let mut restored = Producers::new();

@@ -7,6 +7,8 @@ use super::rules::{judge, Step, COUNTED, RULES};
 
 /// Batches whose producers are looked up before the first of them is taken: the memory answers side by side.
 const AHEAD: usize = 64;
+/// Bytes of a row of `endings.PACKED`.
+const ENDED_SIZE: usize = 69;
 /// `producer_append.NO_EPOCH`.
 const NO_EPOCH: i32 = i32::MIN;
 
@@ -44,6 +46,10 @@ impl Replay {
     /// without counterpart here asks for. `count`: of the batches.
     pub fn run(&mut self, batches: &Batches, start: usize, count: usize, asked: Option<&[bool]>, most: usize) -> Found {
         let mut found = Found { next: start, ..Found::default() };
+        let most_ended = batches.control[start..count].iter().filter(|&&control| control != DATA).count();
+        found.ended.reserve(most_ended * ENDED_SIZE);
+        found.stable.reserve(most_ended);
+        found.intact_from.reserve(most_ended);
         while found.next < count {
             let end = count.min(found.next + AHEAD);
             let places: [u32; AHEAD] = self.producers.ahead(&batches.producer_id[found.next..end]);
@@ -77,7 +83,7 @@ impl Replay {
                     i64::from(known),
                 ]);
                 match producer {
-                    Some(producer) => producer.push_row(&mut found.asked),
+                    Some(producer) => self.producers.push_row(producer, &mut found.asked),
                     None => found.asked.extend([0; FIELDS]),
                 }
             }
@@ -105,19 +111,23 @@ impl Found {
         let coordinator_epoch = marker.coordinator().map_or(NO_EPOCH, |epoch| epoch as i32);
         // Codes of outcomes are those of control batches.
         debug_assert!(marker.control <= EMPTY);
-        let row = &mut self.ended;
-        row.extend(marker.producer_id.to_le_bytes());
-        row.extend(marker.base_offset.to_le_bytes());
-        row.extend(marker.timestamp.to_le_bytes());
-        row.extend(of.first_offset.to_le_bytes());
-        row.extend(of.data_epoch.to_le_bytes());
-        row.extend(marker.epoch.to_le_bytes());
-        row.extend(marker.control.to_le_bytes());
-        row.extend(of.last_offset.to_le_bytes());
-        row.extend(of.first_timestamp.to_le_bytes());
-        row.extend(of.last_timestamp.to_le_bytes());
-        row.extend((of.batches as i32).to_le_bytes());
-        row.extend(coordinator_epoch.to_le_bytes());
+        let mut row = [0; ENDED_SIZE];
+        let (longs, rest) = row.split_at_mut(32);
+        for (place, value) in
+            longs.chunks_exact_mut(8).zip([marker.producer_id, marker.base_offset, marker.timestamp, of.first_offset])
+        {
+            place.copy_from_slice(&value.to_le_bytes());
+        }
+        rest[..2].copy_from_slice(&of.data_epoch.to_le_bytes());
+        rest[2..4].copy_from_slice(&marker.epoch.to_le_bytes());
+        rest[4] = marker.control as u8;
+        let longs = [of.last_offset, of.first_timestamp, of.last_timestamp];
+        for (place, value) in rest[5..].chunks_exact_mut(8).zip(longs) {
+            place.copy_from_slice(&value.to_le_bytes());
+        }
+        rest[29..33].copy_from_slice(&(of.batches as i32).to_le_bytes());
+        rest[33..].copy_from_slice(&coordinator_epoch.to_le_bytes());
+        self.ended.extend_from_slice(&row);
         self.stable.push(of.last_stable_offset);
         self.intact_from.push(marker.intact_from);
     }
