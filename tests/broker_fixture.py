@@ -16,6 +16,11 @@ import pytest
 from tests.distribution import Shared
 from tools.broker import BrokerUnavailableError, RunningCluster, cluster
 
+#: Of `three_voters`: a broker's session, shorter than in the field, so that tests do not wait for minutes.
+SESSION_MS = 3000
+#: Of `three_voters`: the limit of transactions' timeouts, more than the default.
+MAX_TIMEOUT_MS = 2 * 3_600_000
+
 
 class StartCluster(Protocol):
     def __call__(self, nodes: int = 1, **options: Any) -> contextlib.AbstractContextManager[RunningCluster]: ...
@@ -54,6 +59,27 @@ def three_brokers(start_cluster: StartCluster, shared: Shared) -> RunningCluster
     """Three running nodes for all modules. Use topics and ids of your own. Nodes may be stopped and killed:
     they are started again for the next module."""
     running: RunningCluster = shared.start("three brokers", lambda: start_cluster(3))
+    return _whole(running)
+
+
+@pytest.fixture(scope="module")
+def three_voters(start_cluster: StartCluster, shared: Shared) -> RunningCluster:
+    """As `three_brokers`, with a dynamic quorum and `SESSION_MS`; lets transactions hang, for up to
+    `MAX_TIMEOUT_MS`."""
+    config = {
+        "broker.session.timeout.ms": SESSION_MS,
+        "broker.heartbeat.interval.ms": SESSION_MS // 6,
+        "transaction.max.timeout.ms": MAX_TIMEOUT_MS,
+        "transaction.partition.verification.enable": False,
+    }
+    running: RunningCluster = shared.start(
+        "three voters", lambda: start_cluster(3, config=config, dynamic_quorum=True, heap="300m")
+    )
+    return _whole(running)
+
+
+def _whole(running: RunningCluster) -> RunningCluster:
+    """The cluster, with those of its nodes started that do not run."""
     for node in running.nodes:
         if not node.running:
             running.start_node(node.node_id)

@@ -61,6 +61,11 @@ SHARED = {
         "tests/tools/test_soak.py",
         "tests/transactions/test_coordinator_machine_broker.py",
     ),
+    "three voters": (
+        "tests/cli/test_cli_printed_live.py",
+        "tests/cli/test_cli_txn_lost_brokers.py",
+        "tests/client/test_client_three_brokers.py",
+    ),
     "secure broker": (
         "tests/client/test_client_broker.py",
         "tests/client/test_client_hanging_search.py",
@@ -73,9 +78,6 @@ SHARED = {
 LONG = (
     "tests/test_wheel.py",
     "tests/client/test_client_lease.py",
-    "tests/cli/test_cli_printed_live.py",
-    "tests/client/test_client_three_brokers.py",
-    "tests/cli/test_cli_txn_lost_brokers.py",
     "tests/cli/test_cli_printed_run.py",
     "tests/cli/test_cli_hostile_names.py",
     "tests/docs/test_docs_site.py",

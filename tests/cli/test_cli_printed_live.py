@@ -90,38 +90,38 @@ def run_each(answering: Run, text: str, *, end: bool, partly: bool = False) -> l
 
 
 def test_dynamic_quorum_with_a_paused_and_a_dead_broker(
-    start_cluster: StartCluster, answering: Run, state_home: Path, tmp_path: Path
+    three_voters: RunningCluster, answering: Run, state_home: Path, tmp_path: Path
 ) -> None:
     config = tmp_path / "my client.properties"
     config.write_text("".join(f"{name}={value}\n" for name, value in PATIENCE.items()))
-    with start_cluster(3, config=RAISED, dynamic_quorum=True) as cluster:
-        producer_id = planted(cluster)
-        with RawCluster(cluster.bootstrap) as wire:
-            leader = wire.leaders([TOPIC])[TOPIC, 2]
-        living = ",".join(node.address for node in cluster.nodes if node.node_id != leader)
-        reach = "--bootstrap-server", living, "--command-config", str(config)
-        whole = answers(answering, reach, producer_id)
-        commands = run_each(answering, whole, end=False)
-        assert {shlex.split(one)[2] for one in commands} >= {"abort", "force-terminate"}
-        assert all(f"--command-config '{config}'" in one for one in commands)
-        limited = [one for one in commands if "txn abort" in one and "--max-transaction-timeout 60" in one]
-        assert limited
-        process = next(node.process for node in cluster.nodes if node.node_id == leader)
-        assert process is not None
-        os.kill(process.pid, signal.SIGSTOP)
-        try:
-            run_each(answering, of_topic(answering, reach), end=False, partly=True)
-        finally:
-            os.kill(process.pid, signal.SIGCONT)
-        cluster.kill_node(leader)
-        text = ""
-        for _ in range(60):
-            text = of_topic(answering, reach)
-            if "no leader" in text:
-                break
-            time.sleep(0.5)
-        assert "no leader" in text
-        run_each(answering, text, end=True, partly=True)
+    cluster = three_voters
+    producer_id = planted(cluster)
+    with RawCluster(cluster.bootstrap) as wire:
+        leader = wire.leaders([TOPIC])[TOPIC, 2]
+    living = ",".join(node.address for node in cluster.nodes if node.node_id != leader)
+    reach = "--bootstrap-server", living, "--command-config", str(config)
+    whole = answers(answering, reach, producer_id)
+    commands = run_each(answering, whole, end=False)
+    assert {shlex.split(one)[2] for one in commands} >= {"abort", "force-terminate"}
+    assert all(f"--command-config '{config}'" in one for one in commands)
+    limited = [one for one in commands if "txn abort" in one and "--max-transaction-timeout 60" in one]
+    assert limited
+    process = next(node.process for node in cluster.nodes if node.node_id == leader)
+    assert process is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        run_each(answering, of_topic(answering, reach), end=False, partly=True)
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    cluster.kill_node(leader)
+    text = ""
+    for _ in range(60):
+        text = of_topic(answering, reach)
+        if "no leader" in text:
+            break
+        time.sleep(0.5)
+    assert "no leader" in text
+    run_each(answering, text, end=True, partly=True)
 
 
 def test_principal_of_an_authorizer(

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import pytest
 
 from kafkawire.client import Admin
-from tests.broker_fixture import StartCluster
+from tests.broker_fixture import MAX_TIMEOUT_MS
 from tests.cli.runner import Run
 from tests.client import real_cluster
 from tools.broker import RunningCluster
@@ -35,24 +35,23 @@ PROPERTIES = "socket.connection.setup.timeout.ms=3000\nrequest.timeout.ms=5000\n
 
 
 @pytest.fixture(scope="module")
-def three(start_cluster: StartCluster) -> Iterator[RunningCluster]:
-    """The first broker leads partition 0, where a transaction hangs, the second partition 1, the third partition 2."""
-    config = {"transaction.partition.verification.enable": False, "transaction.max.timeout.ms": 1_200_000}
-    with start_cluster(3, config=config, heap="300m") as cluster:
+def three(three_voters: RunningCluster) -> RunningCluster:
+    """Each broker leads one partition; in that of the first one a transaction hangs."""
+    cluster = three_voters
 
-        async def topics() -> None:
-            async with Admin.connect(cluster.bootstrap) as admin:
-                await real_cluster.create_topics(admin, {TOPIC: 3}, replicas=1)
+    async def topics() -> None:
+        async with Admin.connect(cluster.bootstrap) as admin:
+            await real_cluster.create_topics(admin, {TOPIC: 3}, replicas=1)
 
-        asyncio.run(topics())
-        with RawCluster(cluster.bootstrap) as wire:
-            leads = {leader: partition for (_, partition), leader in wire.leaders([TOPIC]).items()}
-            assert sorted(leads) == [LEFT, KILLED, PAUSED]
-            old = int(time.time() * 1000) - 3 * HOUR_MS
-            wire.produce(TOPIC, leads[LEFT], [b"x"], INVENTED, timestamp=old)
-            producer = wire.init_producer("lost-live")  # so that __transaction_state is there
-            wire.add_partitions(producer, {TOPIC: [leads[LEFT]]})
-        yield cluster
+    asyncio.run(topics())
+    with RawCluster(cluster.bootstrap) as wire:
+        leads = {leader: partition for (_, partition), leader in wire.leaders([TOPIC]).items()}
+        assert sorted(leads) == [LEFT, KILLED, PAUSED]
+        old = int(time.time() * 1000) - 3 * HOUR_MS
+        wire.produce(TOPIC, leads[LEFT], [b"x"], INVENTED, timestamp=old)
+        producer = wire.init_producer("lost-live")  # so that __transaction_state is there
+        wire.add_partitions(producer, {TOPIC: [leads[LEFT]]})
+    return cluster
 
 
 @pytest.fixture
@@ -97,7 +96,7 @@ def test_commands_name_what_they_wait_for_and_read_the_rest(run: Run, lost: Runn
     audit = json.loads(result.out)
     assert (audit["read"]["partitions"], audit["read"]["complete"]) == (1, False)
     assert [one["producer_id"] for one in audit["findings"]] == [INVENTED.producer_id]
-    limit = {"name": "transaction.max.timeout.ms", "value": 1_200_000, "source": f"broker {LEFT}"}
+    limit = {"name": "transaction.max.timeout.ms", "value": MAX_TIMEOUT_MS, "source": f"broker {LEFT}"}
     assert audit["read"]["settings"] == [limit]
 
 

@@ -14,7 +14,7 @@ import pytest
 from kafkawire.client import Admin, BrokerError, ClientError, ConnectError, Search, TopicPartition, Watch
 from kafkawire.client.actions.aborting import abort
 from kafkawire.rows import Audit, Change, Poll
-from tests.broker_fixture import StartCluster
+from tests.broker_fixture import SESSION_MS
 from tests.client import real_cluster, setups
 from tools.broker import RunningCluster
 from tools.recordings import RecordingError
@@ -28,8 +28,6 @@ VERIFIED, WATCHED, SINGLE = "verified", "watched", "single"
 INVENTED = RawProducer(setups.INVENTED_ID + 1, 0)
 VERIFIED_PARTITIONS = 4
 VERIFICATION = "transaction.partition.verification.enable"
-#: Shorter than in the field, so that tests do not wait for minutes.
-SESSION_MS = 3000
 TIMEOUT_S = 60.0
 #: From one poll to the next, and what a busy machine may be late.
 WATCH_S, LATE_S = 0.5, 5.0
@@ -42,29 +40,22 @@ def run(scenario: Coroutine[Any, Any, T]) -> T:
 
 
 @pytest.fixture(scope="module")
-def three(start_cluster: StartCluster) -> Iterator[RunningCluster]:
-    config = {
-        VERIFICATION: False,
-        "broker.session.timeout.ms": SESSION_MS,
-        "broker.heartbeat.interval.ms": SESSION_MS // 6,
-    }
-    with start_cluster(3, config=config, heap="300m") as cluster:
+def three(three_voters: RunningCluster) -> RunningCluster:
+    async def topics() -> None:
+        async with Admin.connect(three_voters.bootstrap) as admin:
+            counts = {
+                GONE: 5,
+                BESIDE: 1,
+                MADE: setups.size(setups.ALL),
+                BLOCKED: 1,
+                VERIFIED: VERIFIED_PARTITIONS,
+                WATCHED: 3,
+            }
+            await real_cluster.create_topics(admin, counts, replicas=3)
+            await real_cluster.create_topics(admin, {ALONE: 1, SINGLE: 6})
 
-        async def topics() -> None:
-            async with Admin.connect(cluster.bootstrap) as admin:
-                counts = {
-                    GONE: 5,
-                    BESIDE: 1,
-                    MADE: setups.size(setups.ALL),
-                    BLOCKED: 1,
-                    VERIFIED: VERIFIED_PARTITIONS,
-                    WATCHED: 3,
-                }
-                await real_cluster.create_topics(admin, counts, replicas=3)
-                await real_cluster.create_topics(admin, {ALONE: 1, SINGLE: 6})
-
-        asyncio.run(topics())
-        yield cluster
+    asyncio.run(topics())
+    return three_voters
 
 
 @pytest.fixture(scope="module")
