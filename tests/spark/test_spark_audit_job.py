@@ -171,8 +171,16 @@ def test_what_is_wrong_with_a_tier_gives_the_local_answer(spark: SparkSession, t
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_logs_of_every_kind_give_the_local_answer(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    """Several brokers' copies at once, whole in one half of the runs and damaged in the other."""
+def test_logs_of_every_kind_give_the_local_answer(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Copies of several brokers at once, by several tasks each, whole in one half of the runs, damaged in the other."""
+    from kafkawire.spark.auditing import outcome_judge
+    from kafkawire.spark.listing import fleet_listing
+    from kafkawire.spark.session import task_sizing
+
+    for module, name in ((task_sizing, "SMALL_BYTES"), (outcome_judge, "_FEW_ROWS"), (fleet_listing, "_FEW_LISTS")):
+        monkeypatch.setattr(module, name, 1)
     random_ = random.Random(seed)
     paths = []
     for broker in range(3):

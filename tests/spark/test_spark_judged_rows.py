@@ -20,7 +20,7 @@ import pyarrow as pa
 from kafkawire.records.control import EMPTY_CODE
 from kafkawire.spark.auditing import judged_rows, outcome_judge
 from kafkawire.spark.auditing.outcome_rows import DECISION, USE, Judged, packed
-from kafkawire.spark.listing.fleet_listing import as_batches
+from kafkawire.spark.session.row_batches import as_batches
 from kafkawire.spark.session.sent_values import sent
 from kafkawire.spark.session.typed_table import schema_of
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge_epoch

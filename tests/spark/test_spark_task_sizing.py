@@ -22,6 +22,7 @@ from kafkawire.spark.session.task_sizing import (
     TaskLimits,
     by_task,
     split_into_tasks,
+    tasks_for,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +42,14 @@ def test_every_item_is_in_one_task_and_no_task_is_empty(sizes: list[int]) -> Non
 def test_tasks_are_of_similar_size() -> None:
     shares = split_into_tasks([100, 1, 100, 1, 100, 1, 100, 1], int)
     assert [sum(share) for share in shares] == [101] * FEWEST_TASKS
+
+
+@pytest.mark.parametrize(
+    ("size", "files", "tasks"), [(0, 0, 1), (100, 7, 1), (100, 8, 2), (100, 24, 4), (9 << 20, 1, 2), (160 << 20, 0, 5)]
+)
+def test_little_work_is_that_of_few_tasks(size: int, files: int, tasks: int) -> None:
+    assert tasks_for(size, files, 1000) == tasks
+    assert PartSizing(1 << 20, 1000, size, files).whole_tasks == min(tasks, FEWEST_TASKS)
 
 
 def test_files_have_a_weight() -> None:

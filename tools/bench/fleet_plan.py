@@ -20,6 +20,7 @@ import pyarrow as pa
 from kafkawire.logdir import remote
 from kafkawire.spark.auditing.replica_parts import PartSizing
 from kafkawire.spark.listing import fleet_listing, found_replicas
+from kafkawire.spark.session.row_batches import as_batches
 from kafkawire.spark.session.task_sizing import MOST_PLANNERS, TaskLimits
 from tools.bench import spark_plan
 
@@ -85,7 +86,7 @@ def plan(replicas: int, size: int, rows: Path) -> FleetPlan:
     ):
         found = (row for one in fleet_listing._folders(0, spark_plan.URI) for row in fleet_listing._rows_of(one))
         with pa.OSFile(str(rows), "wb") as file, pa.ipc.new_stream(file, fleet_listing.LISTING) as stream:
-            for batch in fleet_listing.as_batches(_of_driver(found), fleet_listing.LISTING):
+            for batch in as_batches(_of_driver(found), fleet_listing.LISTING):
                 stream.write_batch(batch)
     return FleetPlan(sum(lists), opened, *tasks(replicas, size))
 

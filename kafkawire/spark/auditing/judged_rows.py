@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.records.control import EMPTY_CODE
 from kafkawire.spark.auditing.outcome_rows import ENDING, Judged, unpacked
-from kafkawire.spark.listing.fleet_listing import as_batches
+from kafkawire.spark.session.row_batches import as_batches
 from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import by_batches
 from kafkawire.spark.session.typed_table import schema_of
@@ -171,7 +170,8 @@ def _folder() -> str | None:
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bool, pa.RecordBatch]]:
     """Batches, cut where another cluster or kind of rows begins."""
     for batch in batches:
-        cluster, ended = (column.to_numpy(False) for column in (batch["cluster"], pc.equal(batch["kind"], ENDING)))
+        cluster, kind = (np.array(batch[name].to_pylist()) for name in ("cluster", "kind"))
+        ended = kind == ENDING
         cuts = np.flatnonzero((cluster[1:] != cluster[:-1]) | (ended[1:] != ended[:-1])) + 1
         bounds = [0, *cuts.tolist(), len(batch)]
         for start, stop in pairwise(bounds):
@@ -251,7 +251,7 @@ def _asked(batches: Iterable[pa.RecordBatch]) -> Iterator[_Piece]:
     for batch in batches:
         rows = np.zeros(len(batch), ROW)
         for name, nothing in (("producer_id", 0), ("data_epoch", NO_EPOCH), ("timestamp", _NO_TIME), ("kind", 0)):
-            rows[name] = batch[name].fill_null(nothing).to_numpy(zero_copy_only=False)
+            rows[name] = [nothing if value is None else value for value in batch[name].to_pylist()]
         yield _Piece(rows, list(map(Judged._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))))
 
 

@@ -29,7 +29,7 @@ from kafkawire.spark.auditing.outcome_rows import (
     unpacked,
 )
 from kafkawire.spark.session.sent_values import received
-from kafkawire.spark.session.task_sizing import FEWEST_TASKS, MOST_REDUCERS, by_batches
+from kafkawire.spark.session.task_sizing import MOST_REDUCERS, at_least, by_batches
 from kafkawire.spark.session.typed_table import only
 from kafkawire.transactions.answers import Placed, Tally, every_breach
 from kafkawire.transactions.checks.cross_partition import (
@@ -99,7 +99,7 @@ def without_undecided(
         yield found if left.all() else found._replace(rows=rows[left])
 
 
-_ROWS_A_TASK = 1 << 19
+_FEW_ROWS, _ROWS_A_TASK = 1 << 14, 1 << 19
 #: What orders rows: cells of ended transactions come first in a cluster, and what has no epoch before what has one.
 _ORDER = "cluster", f"kind <> {ENDING}", *Judged._fields[1 : Judged._fields.index("payload")]
 
@@ -189,7 +189,7 @@ def judged(
 
 def tasks_for(count: int) -> int:
     """The number of tasks that judge as many rows."""
-    return min(MOST_REDUCERS, max(FEWEST_TASKS, count // _ROWS_A_TASK))
+    return min(MOST_REDUCERS, max(at_least(count, _FEW_ROWS), count // _ROWS_A_TASK))
 
 
 def judgements(found: DataFrame) -> Iterator[Placed]:

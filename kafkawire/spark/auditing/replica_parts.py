@@ -33,9 +33,10 @@ from kafkawire.spark.auditing.outcome_rows import (
     open_rows,
     short,
 )
-from kafkawire.spark.listing.fleet_listing import OF_DRIVER, as_batches
+from kafkawire.spark.listing.fleet_listing import OF_DRIVER
 from kafkawire.spark.listing.found_replicas import FoundReplicas, found_in
 from kafkawire.spark.listing.tier_listing import of_partitions, once, replica_at, segment_sizes, with_tiers
+from kafkawire.spark.session.row_batches import as_batches
 from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import (
     FEWEST_TASKS,
@@ -118,8 +119,8 @@ class PartSizing(NamedTuple):
     @property
     def whole_tasks(self) -> int:
         """The number of tasks that read whole replicas."""
-        tasks = tasks_for(self.size, self.files, _OF_WHOLE * self.limits.tasks) // _OF_WHOLE
-        return max(1, min(self.replicas, self.limits.tasks, max(FEWEST_TASKS, tasks)))
+        few, many = (tasks_for(self.size, self.files, most) for most in (FEWEST_TASKS, _OF_WHOLE * self.limits.tasks))
+        return max(1, min(self.replicas, self.limits.tasks, max(few, many // _OF_WHOLE)))
 
     @property
     def tasks(self) -> int:

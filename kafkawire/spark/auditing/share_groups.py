@@ -23,7 +23,7 @@ from kafkawire.rows.arrow import arrow_text
 from kafkawire.spark.auditing.audit_tables import found_rows
 from kafkawire.spark.auditing.outcome_rows import FOUND
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.listing.fleet_listing import as_batches
+from kafkawire.spark.session.row_batches import as_batches
 from kafkawire.spark.session.task_sizing import Rows, TaskLimits, by_task
 from kafkawire.transactions.answers import every_breach
 

@@ -18,6 +18,7 @@ from kafkawire.rows.arrow import arrow_text
 from kafkawire.spark.auditing.outcome_rows import OWNER, EndedCell, Judged, Transaction, one_a_row, unpacked
 from kafkawire.spark.auditing.replica_parts import Fleet
 from kafkawire.spark.listing.fleet_listing import listing
+from kafkawire.spark.session.row_batches import array_of
 from kafkawire.spark.session.sent_values import received
 from kafkawire.spark.session.task_sizing import by_batches
 from kafkawire.spark.session.typed_table import only
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from kafkawire.transactions.facts import Owner
 
 #: By outcome, `OUTCOMES`; the last: none yet.
-_STATES = pa.array(["aborted", "committed", "ended", "open"])
-_OUTCOMES = pa.array(["ABORT", "COMMIT", None, None])
+_STATES = array_of(["aborted", "committed", "ended", "open"], pa.string())
+_OUTCOMES = array_of(["ABORT", "COMMIT", None, None], pa.string())
 
 _OWNER = pa.schema(
     [

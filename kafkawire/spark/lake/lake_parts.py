@@ -24,8 +24,8 @@ from kafkawire.records.internal_topics import INTERNAL_TOPICS
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.lake.lake_outcomes import Scanned, decide, scan_part
 from kafkawire.spark.listing.copied_logs import ordered
-from kafkawire.spark.listing.fleet_listing import as_batches
 from kafkawire.spark.listing.tier_listing import once, replica_at, segment_sizes
+from kafkawire.spark.session.row_batches import as_batches
 from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import MOST_PLANNERS, Rows, by_task
 from kafkawire.spark.sources import segment_columns

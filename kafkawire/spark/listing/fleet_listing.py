@@ -26,9 +26,10 @@ from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.logdir.log_files import log_file, partition_of, segment_names
 from kafkawire.logdir.tiers import by_partition, tier_metadata
 from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
+from kafkawire.spark.session.row_batches import array_of, as_batches
 from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.shipping import TaskEngine
-from kafkawire.spark.session.task_sizing import FEWEST_TASKS, by_batches
+from kafkawire.spark.session.task_sizing import at_least, by_batches
 from kafkawire.transactions.cluster.cluster_metadata import read_metadata
 from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE
 from kafkawire.transactions.parts.manifest import DirectoryContent
@@ -49,13 +50,12 @@ OF_DRIVER = f"kind IN ('{BROKER}', '{METADATA}', '{UNREADABLE}', '{SIZE}', '{ENG
 
 #: The number of folders that is enough for the workers: the driver lists no more.
 _FOLDERS = 256
-_LISTS_A_TASK = 32
+_FEW_LISTS, _LISTS_A_TASK = 8, 32
 #: The most keys of a log directory in a store that one task lists, estimated from three of its partitions: 100
 #: requests.
 _KEYS_A_LIST, _KEYS_TOGETHER = 1000, 100_000
 #: The number of folders of a store that are listed at a time.
 _AT_ONCE = 32
-_ROWS = 64
 
 #: `real` identifies folders, `sort` orders them as `logdir.open` does, `partition` is that of all its replicas.
 LISTING = pa.schema(
@@ -153,7 +153,8 @@ def listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """
     folders = [folder for number, path in enumerate(paths) for folder in _folders(number, os.fspath(path))]
     payloads = [sent(tuple(folder)) for folder in folders]
-    tasks = max(1, min(len(folders), max(FEWEST_TASKS, sum(one.lists for one in folders) // _LISTS_A_TASK)))
+    lists = sum(one.lists for one in folders)
+    tasks = max(1, min(len(folders), max(at_least(lists, _FEW_LISTS), lists // _LISTS_A_TASK)))
     # A table of them takes Spark a second more; many would be too much for each task.
     carried = payloads if len(payloads) <= _FOLDERS else []
 
@@ -165,30 +166,9 @@ def listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     if carried:
         seeds = spark.range(0, len(carried), 1, tasks)
     else:
-        table = pa.table({"folder": pa.array(payloads, pa.binary())})
+        table = pa.table({"folder": array_of(payloads, pa.binary())})
         seeds = spark.createDataFrame(table, "folder binary").repartition(tasks)
     return by_batches(seeds, list_rows, LISTED)
-
-
-def as_batches(found: Iterable[tuple[Any, ...]], schema: pa.Schema, size: int = _ROWS) -> Iterator[pa.RecordBatch]:
-    """Rows as batches.
-
-    Args:
-        found: a value a field of `schema`. `size`: number of rows of a batch, at most.
-    """
-    kept: list[tuple[Any, ...]] = []
-
-    def batch() -> pa.RecordBatch:
-        arrays = [pa.array(column, field.type) for column, field in zip(zip(*kept, strict=True), schema, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    for row in found:
-        kept.append(row)
-        if len(kept) >= size:
-            yield batch()
-            kept.clear()
-    if kept:
-        yield batch()
 
 
 # On the driver -------------------------------------------------------------------------------------------------------

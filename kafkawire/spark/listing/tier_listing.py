@@ -19,9 +19,9 @@ from kafkawire.spark.listing.fleet_listing import (
     REPLICA,
     TIER,
     TIER_EVENTS,
-    as_batches,
     files_of,
 )
+from kafkawire.spark.session.row_batches import as_batches
 from kafkawire.spark.session.sent_values import received, sent
 from kafkawire.spark.session.task_sizing import Rows, by_task
 

@@ -1,7 +1,8 @@
 """Spark tasks: their number follows from the bytes and the files, each gets about as many, and reads its rows
 (`by_task`) or batches (`by_batches`).
 
-    tasks = min(most, max(4, (bytes + files * OPEN_COST) / TASK_BYTES))
+    work = bytes + files * OPEN_COST
+    tasks = min(most, max(min(4, 1 + work / SMALL_BYTES), work / TASK_BYTES))
 
 Of a shuffle between `tasks` and `reducers`, Spark's index files have `8 * tasks * reducers` bytes: both have a most,
 which two settings of a session change.
@@ -31,6 +32,8 @@ Rows = Iterator[dict[str, Any]]
 #: Bytes that are worth a task of their own.
 TASK_BYTES = 32 << 20
 FEWEST_TASKS = 4
+#: Of so few bytes one task is made: to start one takes as much time as to read them.
+SMALL_BYTES = 8 << 20
 #: What a file costs, besides its bytes, as bytes: to open it, to look for where it begins.
 OPEN_COST = 1 << 20
 #: The most tasks that read, and that take what others read, by default; and the settings of a session.
@@ -69,7 +72,17 @@ def tasks_for(size: int, files: int, most: int) -> int:
     Args:
         size, files: how many bytes, in how many files. `most`: tasks.
     """
-    return max(1, min(most, max(FEWEST_TASKS, (size + files * OPEN_COST) // TASK_BYTES)))
+    work = size + files * OPEN_COST
+    return max(1, min(most, max(at_least(work, SMALL_BYTES), work // TASK_BYTES)))
+
+
+def at_least(work: int, small: int) -> int:
+    """The number of tasks among which even little work is divided.
+
+    Args:
+        small: so much is done by one.
+    """
+    return min(FEWEST_TASKS, 1 + work // small)
 
 
 def split_into_tasks(

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kafkawire.spark.session.row_batches import array_of
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -57,8 +59,8 @@ class TypedTable:
         while chunk := list(islice(left, _ROWS)):
             count = len(chunk)
             columns = zip(zip(*chunk, strict=True), fields, strict=True)
-            found = {"type": pa.repeat(kind.__name__, count)}
-            found |= {field.name: pa.array(values, field.type) for values, field in columns}
+            found = {"type": array_of([kind.__name__] * count, pa.string())}
+            found |= {field.name: array_of(values, field.type) for values, field in columns}
             arrays = [found[of.name] if of.name in found else pa.nulls(count, of.type) for of in self.arrow]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
