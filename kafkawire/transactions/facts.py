@@ -210,8 +210,9 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
         stopped_at: where it ended when its broker was stopped cleanly, if that is so: from
             `recovery-point-offset-checkpoint`, of `__transaction_state` else from `replication-offset-checkpoint`; None
             where it is not known.
-        cleaned_to, missing: of `__transaction_state` the offset from which on the cleaner of its broker has removed
-            nothing, and the last offsets that are missing before its last batch, for whatever reason.
+        cleaned_to, missing: the offset from which on the cleaner of its broker has removed nothing, and the last
+            offsets that are missing before its last batch: of `__transaction_state` for whatever reason, of others
+            those that nothing in the replica explains.
     """
 
     place: Place

@@ -97,6 +97,12 @@ def test_records_that_a_coordinators_log_lost_leave_the_local_doubts(spark: Spar
     assert live.verdict == "unknown"
 
 
+def test_records_that_a_log_of_data_lost_are_the_local_gaps(spark: SparkSession, tmp_path: Path) -> None:
+    local, by_spark = both(spark, Settings(), str(cut(EXAMPLE, tmp_path / "cut", "orders-0", 3)))
+    assert by_spark == local
+    assert [gap for gap in by_spark.read.gaps if "orders-0" in gap and "missing, where no cleaner has been" in gap]
+
+
 def test_links_and_interrupted_swaps_are_read_as_on_one_machine(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path / "fleet", 3)
     world.run()

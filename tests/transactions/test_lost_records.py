@@ -1,4 +1,4 @@
-"""Offsets that are missing in a coordinator's log: what its cleaner removed, and what is lost."""
+"""Offsets that are missing in a log, a coordinator's or one of data: what a cleaner removed, and what is lost."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from kafkawire import logdir, transactions
-from kafkawire.records import Batch, read
+from kafkawire.records import Batch, Record, build, read
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
+from kafkawire.transactions.coordinator.coordinator_copies import NOT_CLEANED
 from tests.audit_logs import HOUR, NOON, LogDirectory
 
 EXAMPLE = Path("examples/kafka-logs/three-nodes")
@@ -143,3 +144,92 @@ def test_what_is_missing_before_an_ids_newest_record_changes_no_verdict_on_it(tm
     assert found.read.gaps == (
         f"{logs.root}/{STATE}-0/{0:020}.log: offset 0 is missing, where no cleaner has been ({CLEANED})",
     )
+
+
+# Logs of data ------------------------------------------------------------------------------------------------------
+
+
+def data_gaps(*directories: LogDirectory) -> list[str]:
+    """The gaps in logs of data."""
+    paths = [directory.write() for directory in directories]
+    found = transactions.audit(logdir.open(*paths), Settings(transaction_state_partitions=1))
+    assert found.read.complete == (not found.read.gaps)
+    return [gap for gap in found.read.gaps if "orders" in gap]
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> LogDirectory:
+    """A log without one batch, the only one of a transaction that may hang."""
+    logs = LogDirectory(tmp_path / "logs", ids=1, compacted=False)
+    logs.partition("orders").plain(records=3)
+    logs.partition("orders").skip(2)
+    logs.partition("orders").plain()
+    return logs
+
+
+def test_offsets_that_a_log_of_data_lost_are_a_gap_with_their_file(orders: LogDirectory) -> None:
+    file = orders.root / f"orders-0/{0:020}.log"
+    assert data_gaps(orders) == [f"{file}: offsets 3 to 4 are missing, where no cleaner has been ({CLEANED})"]
+    orders.partition("orders").roll()
+    orders.partition("orders").plain()
+    assert len(data_gaps(orders)) == 1
+
+
+def test_a_segment_that_ends_before_the_next_one_begins_is_a_gap(tmp_path: Path) -> None:
+    logs = LogDirectory(tmp_path / "logs", ids=1, compacted=False)
+    logs.partition("orders").plain(records=3)
+    logs.partition("orders").skip(2)
+    logs.partition("orders").roll()
+    (gap,) = data_gaps(logs)  # the next one is empty
+    assert "offsets 3 to 4 are missing" in gap
+    logs.partition("orders").plain()
+    assert data_gaps(logs) == [gap]
+
+
+@pytest.mark.parametrize(("cleaned", "lost"), [(0, "3 to 4"), (3, "3 to 4"), (4, "4"), (5, None), (6, None)])
+def test_what_a_cleaner_of_any_replica_has_come_across_is_no_gap(
+    orders: LogDirectory, tmp_path: Path, cleaned: int, lost: str | None
+) -> None:
+    other = LogDirectory(tmp_path / "other", ids=1, compacted=False)
+    other.partition("orders").plain()
+    other.checkpoint(CLEANED, "orders", 0, cleaned)
+    gaps = [gap for gap in data_gaps(orders, other) if "missing" in gap]
+    assert [f"offset{'s' if 'to' in lost else ''} {lost} " in gap for gap in gaps] == [True] * bool(lost)
+
+
+def test_batches_that_lack_records_show_that_a_cleaner_has_been_there(tmp_path: Path) -> None:
+    logs = LogDirectory(tmp_path / "logs", ids=1, compacted=False)
+    log = logs.partition("orders")
+    log.skip(2)
+    log.empty_marker(7)
+    log.skip(3)
+    log.segments[-1][1].extend(build([Record(key=b"k", value=b"v")], base_offset=log.end, last_offset=log.end + 4))
+    log.skip(5)
+    log.plain()
+    assert data_gaps(logs) == []
+    log.skip(1)
+    log.plain()
+    assert [gap for gap in data_gaps(logs) if "offset 12 is missing" in gap]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_offsets_inside_an_old_compressed_batch_are_there(tmp_path: Path, magic: int) -> None:
+    logs = LogDirectory(tmp_path / "logs", ids=1, compacted=False)
+    log = logs.partition("orders")
+    for _ in range(2):
+        records = [Record(key=b"k", value=b"v%d" % number) for number in range(4)]
+        log.segments[-1][1].extend(build(records, base_offset=log.end, magic=magic, codec="gzip"))
+        log.skip(4)
+    assert data_gaps(logs) == []
+    log.skip(1)
+    log.plain()
+    assert [gap for gap in data_gaps(logs) if "offset 8 is missing" in gap]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_cluster_whose_data_lacks_a_batch_was_not_read_whole(tmp_path: Path, jobs: int) -> None:
+    root = cut(EXAMPLE, tmp_path / "cut", "orders-0", 3)
+    found = transactions.audit(logdir.open(root), jobs=jobs)
+    assert [gap for gap in found.read.gaps if "orders-0" in gap and NOT_CLEANED in gap]
+    assert not found.read.complete
+    assert not [gap for gap in audit(EXAMPLE).read.gaps if NOT_CLEANED in gap]

@@ -144,6 +144,11 @@ def _coverage(cluster: ClusterFacts) -> rows.Coverage:
         )
     if needed and log.damaged:
         gaps.append(f"{TRANSACTION_STATE} is damaged in partitions {numbers(list(log.damaged))}")
+    gaps += [
+        f"{lost.file}: {lost}, {NOT_CLEANED}"
+        for place, lost in cluster.lost.items()
+        if place.topic != TRANSACTION_STATE
+    ]
     if needed:
         gaps += [f"{lost.file}: {lost}, {NOT_CLEANED}" for lost in log.lost.values()]
     if cluster.has_opens and clock is None:

@@ -25,7 +25,6 @@ from kafkawire.transactions.checks.check_names import LOG_CHECKS
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
 from kafkawire.transactions.cluster.clock_offsets import MarkerTimes, has_own_epochs
 from kafkawire.transactions.coordinator.coordinator_log import IdFacts
-from kafkawire.transactions.coordinator.lost_records import with_missing
 from kafkawire.transactions.coordinator.packed_decisions import Decided
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
@@ -47,6 +46,7 @@ from kafkawire.transactions.log.range_digests import DIGEST, Digests, joined
 from kafkawire.transactions.log.replay import PRODUCER_ID_EXPIRATION_MS, Replay
 from kafkawire.transactions.log.spill import Spill
 from kafkawire.transactions.parts.coordinator_walk import Walked
+from kafkawire.transactions.parts.lost_records import with_missing
 from kafkawire.transactions.parts.lost_tail import lost_tail
 from kafkawire.transactions.parts.part_columns import PartColumns
 from kafkawire.transactions.parts.part_scan import PART_BYTES, PartTask, count_parts
@@ -326,9 +326,8 @@ class ReplicaMerge:
         )
         stopped_at = partition.recovery_point
         if partition.topic == TRANSACTION_STATE:
-            found = with_missing(found, partition, self._segments)
             stopped_at = partition.high_watermark if stopped_at is None else stopped_at
-        found = msgspec.structs.replace(found, stopped_at=stopped_at)
+        found = msgspec.structs.replace(with_missing(found, partition, self._segments), stopped_at=stopped_at)
         lost = lost_tail(partition, self._segments)
         if lost.damage:
             gap = OffsetGap(found.log_end) if lost.at_end else found.gap

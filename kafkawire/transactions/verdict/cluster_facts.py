@@ -22,12 +22,12 @@ from kafkawire.transactions.cluster.cluster_metadata import distinct_assignments
 from kafkawire.transactions.cluster.cluster_traits import ClusterTraits, copied_traits
 from kafkawire.transactions.coordinator.coordinator_copies import ONE_CLOCK_MS, SKEW_MS, CoordinatorLog, PartitionLeader
 from kafkawire.transactions.coordinator.coordinator_log import IdFacts, pick_owner
-from kafkawire.transactions.coordinator.lost_records import lost_records
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
     ClusterMetadata,
     Leader,
+    MissingOffsets,
     Open,
     Owner,
     PartitionFacts,
@@ -36,6 +36,7 @@ from kafkawire.transactions.facts import (
 )
 from kafkawire.transactions.formatting import duration, when
 from kafkawire.transactions.log.endings import Endings
+from kafkawire.transactions.parts.lost_records import lost_records
 from kafkawire.transactions.parts.manifest import DirectoryContent, Manifest, manifest
 from kafkawire.transactions.verdict.case import given_limit
 from kafkawire.transactions.verdict.case_context import CaseContext, OtherReplica
@@ -142,7 +143,6 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         of_ids = self.of_ids
         unreadable = {place for place, history in self.histories.items() if history.unreadable is not None}
         damaged = {n for n, p in of_ids.items() if p.damaged or p.place in unreadable}
-        lost = lost_records(of_ids, self.facts.partitions)
         high: dict[int, int] = {}
         for one in self.facts.partitions:
             if one.place.topic == TRANSACTION_STATE and one.high_watermark is not None:
@@ -159,7 +159,11 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
                 if (time := partition.leader_newest) is not None and not self.clocks.is_far(time)
             },
             places={number: partition.place for number, partition in of_ids.items()},
-            lost={number: one for number, one in sorted(lost.items()) if number not in damaged},
+            lost={
+                number: self.lost[partition.place]
+                for number, partition in sorted(of_ids.items())
+                if partition.place in self.lost and number not in damaged
+            },
             high_watermarks=high,
             until={
                 number: self.covered[partition.place.copy]
@@ -168,6 +172,11 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
                 if partition.as_left and (TRANSACTION_STATE, number) not in self.manifest.short
             },
         )
+
+    @cached_property
+    def lost(self) -> dict[Place, MissingOffsets]:
+        """The last offsets that are lost, of each replica that counts and has lost records."""
+        return lost_records(self.chosen.values(), self.facts.partitions)
 
     @cached_property
     def traits(self) -> ClusterTraits:
