@@ -125,6 +125,17 @@ def test_that_no_id_is_known_needs_every_partition_to_be_read_past_the_data(runn
     assert (found.verdict, [premise.name for premise in missing(found)]) == ("unknown", ["reach"])
 
 
+def test_a_coordinators_log_of_which_nothing_was_read_was_not_read_past_the_data(tmp_path: Path) -> None:
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    logs.partition(*P).data(PID, at=NOON - HOUR)
+    logs.partition(*P).marker("COMMIT", 77, at=NOON)
+    found = only(audit(logs))
+    assert found.verdict == "unknown"
+    held = [premise.what for premise in found.premises if premise.holds]
+    assert not [what for what in held if "__transaction_state" in what]
+    assert [one.needs for one in missing(found) if one.what.startswith("No partition of __transaction_state was read")]
+
+
 def test_a_damaged_partition_of_the_coordinators_log_may_hold_the_id(tmp_path: Path) -> None:
     """No id is known, and the directory is of one moment: only that every record of ids was read shows that there is
     none."""

@@ -66,10 +66,13 @@ class CopiedReach(Case, frozen=True, kw_only=True, dict=True):
         write."""
         owner = self.owner
         name = TRANSACTION_STATE if owner is None else f"{TRANSACTION_STATE}-{owner.newest.place.partition}"
+        if owner is None and not self.log.read:
+            what = f"No partition of {TRANSACTION_STATE} was read: nothing shows what coordinators knew after the data."
+            return [unmet(REACH, what, f"give a copy of {TRANSACTION_STATE}, made after the data", None)]
         short = self._short
         if not short.partitions:
-            first = owner.newest.place.partition if owner is not None else next(iter(self.log.read), None)
-            proof = None if first is None else self._read_past(first)
+            first = owner.newest.place.partition if owner is not None else self.log.read[0]
+            proof = self._read_past(first)
             what = f"{name} was read past the data{'' if proof is None else ': ' + proof[:1].lower() + proof[1:]}"
             return [met(REACH, what if what.endswith(".") else f"{what}.", self._coordinator_source)]
         if self.moment is not None and len(short.led) == short.partitions:
