@@ -102,12 +102,13 @@ class _Kept(NamedTuple):
 
     def lacks(self, offset: Int64, present: Int64) -> Bools:
         """Which offsets were certainly here and are not: the batch that follows is in the segment where they belong, so
-        that no segment is missing. `offset`: of batches of the other replica. `present`: of the batches here,
+        that no segment is missing. A batch that begins there is here, whatever else its header has: its checksum may be
+        wrong. `offset`: of batches of the other replica. `present`: of the batches here,
         ascending."""
         after = np.searchsorted(present, offset)
         following = np.append(present, -1)[after]
         same = np.searchsorted(self.bases, following, "right") == np.searchsorted(self.bases, offset, "right")
-        found: Bools = (offset >= self.start) & (following >= 0) & same & self.whole
+        found: Bools = (offset >= self.start) & (following > offset) & same & self.whole
         return found
 
 

@@ -93,6 +93,21 @@ def test_damaged_batches_are_passed_over(both: list[LogDirectory]) -> None:
     assert (answer(*both).held, answer(*both).violated) == (1, 0)
 
 
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_a_batch_with_a_wrong_checksum_is_not_lacking(both: list[LogDirectory], damaged: int) -> None:
+    """By its header, which cannot be trusted, it ends above the high watermark."""
+    for log in orders(both):
+        for _ in range(3):
+            log.plain(records=2)
+    size = len(orders(both)[damaged].segments[0][1]) // 3
+    orders(both)[damaged].segments[0][1][size + 23 : size + 27] = (100).to_bytes(4, "big")
+    for directory in both:
+        directory.checkpoint("cleaner-offset-checkpoint", "orders", 0, 0)
+    found = answer(*both)
+    assert [breach.what for breach in found.breaches] == []
+    assert (found.held, found.not_checkable) == (2, 1)
+
+
 def test_an_unreadable_segment_is_not_checkable(both: list[LogDirectory]) -> None:
     for log in orders(both):
         log.plain()
