@@ -11,6 +11,7 @@ from kafkawire.logdir.splits import batches_from
 from kafkawire.offsets.lag_count import LagCounter
 from kafkawire.offsets.lag_row import Standing, unread_row
 from kafkawire.offsets.leading_replica import LeadingReplicas
+from kafkawire.offsets.lineage import lineage
 from kafkawire.records import Batch
 from kafkawire.records.columns import header_arrays
 from kafkawire.rows import Lag
@@ -64,6 +65,7 @@ def copied_lags(
         problems += [f"{path}: {damage.detail or damage.reason}" for path, damage in outcomes.damage]
         if leading.doubt is not None:
             problems.append(leading.doubt)
+        problems += _deleted(leading.partition, standing)
         yield standing.row(
             counter,
             as_of=as_of,
@@ -71,6 +73,15 @@ def copied_lags(
             held_by=_open(outcomes) if held_by is None else held_by.get(place, ()),
             problems=problems,
         )
+
+
+def _deleted(partition: Partition, standing: Standing) -> Iterator[str]:
+    """Why records that the group has not read may be deleted, where no checkpoint says where the log begins: a broker
+    that deletes records removes what is below them from the leader epochs at once (`LeaderEpochFileCache`)."""
+    begins = next((line.start_offset for line in lineage(partition)), 0)
+    if max(standing.log_start, standing.start) < begins <= standing.high:
+        what = "records below may be deleted, and log-start-offset-checkpoint does not say so"
+        yield f"{partition.path}: its leader epochs begin at offset {begins}: {what}"
 
 
 def _open(outcomes: Outcomes) -> list[str]:

@@ -151,3 +151,25 @@ def test_of_two_copies_on_disks_of_the_leader_the_later_one_counts(tmp_path: Pat
     (lag,) = copied_lags(LeadingReplicas(logdir.open(tmp_path)), view, as_of=None)
     assert lag.read_committed is not None
     assert (lag.read_committed.least, lag.read_committed.most) == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "checkpoint", "committed", "doubt"),
+    [(0, None, 0, False), (4, None, 0, True), (4, None, 4, False), (4, 4, 0, False), (4, None, None, True)],
+)
+def test_leader_epochs_show_deleted_records_where_no_checkpoint_does(
+    tmp_path: Path, epochs: int, checkpoint: int | None, committed: int | None, doubt: bool
+) -> None:
+    """DeleteRecords leaves the segment, and moves the first leader epoch."""
+    logs = LogDirectory(tmp_path, ids=0)
+    for _ in range(3):
+        logs.partition("orders").plain(records=2)
+    if checkpoint is not None:
+        logs.checkpoint("log-start-offset-checkpoint", "orders", 0, checkpoint)
+    path = logs.write()
+    (tmp_path / "orders-0/leader-epoch-checkpoint").write_text(f"0\n1\n0 {epochs}\n")
+    known = {} if committed is None else {("orders", 0): committed}
+    view = GroupView(group="g", committed=known, partitions=frozenset({("orders", 0)}))
+    (lag,) = copied_lags(LeadingReplicas(logdir.open(path)), view, as_of=None)
+    assert [f"leader epochs begin at offset {epochs}" in problem for problem in lag.problems] == [True] * doubt
+    assert lag.lost_offsets == (4 if checkpoint and committed == 0 else 0)
