@@ -187,8 +187,7 @@ _PLUGIN = _fixed(
 _SPARK_CORES = _fixed(
     "The logs are small: the audit takes some seconds, in which the start of each of Spark's jobs and the driver's "
     "part are not divided. With one core, Spark runs one task at a time, and the JVM's other threads use the second "
-    "core. Larger logs gain more: 1.33 times (4 million transactions in one partition) and 2.31 times (2,000 "
-    "partitions), see [Spark](spark.md#how-far-the-audit-goes)."
+    "core. Larger logs gain more: 2.31 times (2,000 partitions), see [Spark](spark.md#how-far-the-audit-goes)."
 )
 _TABLE_VALUES = _fixed(
     "The machine was slower by a fifth: it was 603k in the run at bda1549d and 500k in that at 54b2489c, and "
