@@ -59,7 +59,7 @@ def _batches(leading: Leading) -> Iterator[Batches | Batch | DamageRow]:
                 continue
             found = item.measured() if isinstance(item, Batch) else item
             base, last = header_arrays(found, "base_offset", "last_offset")
-            known = int(base[0]) if reached is None else max(reached, outcomes.cleaned_to)
+            known = max(int(base[0]) if reached is None else reached, outcomes.cleaned_to)
             for begin, end in gaps_between(base, last + 1, known):
                 yield replace(missing, file=file.path, detail=str(MissingOffsets(file.path, begin, end)))
             reached = max(reached or 0, int(last.max()) + 1)

@@ -60,3 +60,15 @@ def test_offsets_that_are_not_here_are_named(
 def test_copies_of_which_none_is_known_as_the_leaders_are_named(tmp_path: Path) -> None:
     damage, holds = read_holds(orders(tmp_path / "a").write(), orders(tmp_path / "b").write())
     assert (damage, holds) == (["orders-0: which of 2 copies is the leader's is not known"], 2)
+
+
+def test_a_cleaner_explains_what_is_missing_after_damage_too(tmp_path: Path) -> None:
+    """The first batch is damaged; the third one was removed, and the cleaner has been there."""
+    logs = orders(tmp_path)
+    logs.checkpoint("cleaner-offset-checkpoint", "orders", 0, 3)
+    data = logs.partition("orders").segments[0][1]
+    starts = [item.position for item in read(bytes(data)) if isinstance(item, Batch)]
+    del data[starts[2] : starts[3]]
+    data[starts[1] - 1] ^= 1
+    found = list(copied_holds(LeadingReplicas(logdir.open(logs.write())), "orders", [0], 5))
+    assert [row.reason for row in found if isinstance(row, DamageRow)] == ["crc_mismatch"]

@@ -39,7 +39,7 @@ def with_missing(facts: PartitionFacts, partition: Partition, segments: Sequence
         return replace(facts, cleaned_to=known.to)
     try:
         known, found = _by_headers(facts, partition, known)
-    except OSError:  # the files are gone that were read a moment ago
+    except OSError:  # they were read a moment ago: the gap of the first reading stands
         found = gap.start, gap.end
     missing = None if found is None or found[1] <= known.to else _named(partition, *found)
     return replace(facts, cleaned_to=known.to, missing=missing)
