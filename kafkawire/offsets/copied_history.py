@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkawire.logdir import TopicIds, outcomes_of
-from kafkawire.logdir.file_rows import damage_as_rows
-from kafkawire.offsets.group_records import lacked
-from kafkawire.offsets.leading_replica import Leading, LeadingReplicas
+from kafkawire.logdir import LogFile, TopicIds
+from kafkawire.offsets.copied_batches import copied_batches
+from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.subject_history import SubjectHistory
-from kafkawire.records import Batch, Damage
 from kafkawire.rows import DamageRow, HistoryEvent, Subject
 from kafkawire.transactions.coordinator.coordinator_rules import partition_of_id
 
@@ -33,24 +31,5 @@ def copied_history(replicas: LeadingReplicas, subject: Subject) -> Iterator[Hist
                 yield DamageRow(topic=topic, partition=number, reason="missing", detail="no copy of it is here")
                 continue
             history = SubjectHistory(topic, number, name, names)
-            for item in _batches(leading):
+            for item in copied_batches(leading, LogFile.batches):
                 yield from [item] if isinstance(item, DamageRow) else history.take(item)
-
-
-def _batches(leading: Leading) -> Iterator[Batch | DamageRow]:
-    """The batches of a copy; damage, and what the copy lacks."""
-    partition, outcomes = leading.partition, outcomes_of(leading.partition)
-    for lack in (*lacked(partition, outcomes), *(() if leading.doubt is None else (leading.doubt,))):
-        yield DamageRow(topic=partition.topic, partition=partition.partition, reason="missing", detail=lack)
-    reached = partition.local_start_offset
-    for file in partition.segments:
-        for item in damage_as_rows(file, file.batches()):
-            if isinstance(item, DamageRow):
-                reached = None  # the row shows that offsets are missing
-            else:
-                first, after = item.measured().base_offset, item.measured().last_offset + 1
-                if reached is not None and first > (known := max(reached, outcomes.cleaned_to)):
-                    text = f"offsets {known} to {first - 1}, before this, are missing"
-                    yield DamageRow.of(Damage(item.position, "missing", text), **file.place)
-                reached = max(reached or 0, after)
-            yield item

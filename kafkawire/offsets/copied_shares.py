@@ -8,8 +8,9 @@ from functools import partial
 from kafkawire.errors import KafkaWireError, RecordError
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.splits import batches_from, each_batch
+from kafkawire.offsets.copied_batches import lacked
 from kafkawire.offsets.dead_letters import Letter, letters_of
-from kafkawire.offsets.group_records import GroupLog, group_logs, lacked
+from kafkawire.offsets.group_records import GroupLog, group_logs
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.replica import Replica, replicas
 from kafkawire.offsets.share_copies import STATE_TOPIC, ShareSource, copied_shares, histories, state_records

@@ -8,16 +8,15 @@ from typing import NamedTuple, Protocol
 
 from kafkawire.errors import RecordError
 from kafkawire.logdir import Outcomes, Partition, outcomes_of
-from kafkawire.logdir.offset_scan import gaps_between
 from kafkawire.logdir.splits import batches_from
 from kafkawire.messages import ConsumerProtocolAssignment, GroupMetadataValue
 from kafkawire.messages.group_metadata_value import MemberMetadata
+from kafkawire.offsets.copied_batches import MissingBefore, lacked
 from kafkawire.offsets.leading_replica import Leading, LeadingReplicas
 from kafkawire.records import Batch
-from kafkawire.records.array_types import Int64
-from kafkawire.records.columns import header_arrays
 from kafkawire.records.control import read_prefixed
 from kafkawire.records.internal_topics import decode_key, decode_value
+from kafkawire.transactions.facts import MissingOffsets
 from kafkawire.wire.message import Message
 
 
@@ -77,13 +76,16 @@ class GroupLog:
     def data_batches(self, first: int = 0) -> Iterator[tuple[Batch, int]]:
         """The batches of data from the one with offset `first` on, and some before it, with the states of their
         transactions (`transaction_states`)."""
-        reached, seen = None if first else self.partition.local_start_offset, len(self.problems)
-        for _, item in batches_from(self.partition.segments, first, self.problems.setdefault):
+        before = MissingBefore(None if first else self.partition.local_start_offset, self.outcomes.cleaned_to)
+
+        def problem(text: str) -> None:
+            before.damaged()
+            self.problems[text] = None
+
+        for file, item in batches_from(self.partition.segments, first, problem):
+            for start, end in before.take(item):
+                self.problems[f"{self.partition.path}: {MissingOffsets(file.path, start, end)}"] = None
             found = item.measured() if isinstance(item, Batch) else item
-            base, last = header_arrays(found, "base_offset", "last_offset")
-            if reached is not None and len(self.problems) == seen:  # of damage it is known that offsets are missing
-                self._missing(base, last, reached)
-            reached, seen = max(reached or 0, int(last[-1]) + 1), len(self.problems)
             if isinstance(found, Batch):
                 yield found, self.outcomes.state(found)
                 continue
@@ -91,22 +93,6 @@ class GroupLog:
                 batch = found.batch(index)
                 if not batch.is_control:
                     yield batch, state
-
-    def _missing(self, base: Int64, last: Int64, reached: int) -> None:
-        """Takes offsets that are missing before and between batches, where no cleaner has been."""
-        for begin, end in gaps_between(base, last + 1, max(reached, self.outcomes.cleaned_to)):
-            self.problems[f"{self.partition.path}: offsets {begin} to {end - 1} are missing"] = None
-
-
-def lacked(partition: Partition, outcomes: Outcomes) -> Iterator[str]:
-    """What a copy of a partition lacks by the files beside its segments, a sentence each."""
-    start, high = partition.log_start_offset or 0, partition.high_watermark or 0
-    if start < (local := partition.local_start_offset or 0):
-        yield f"{partition.path}: offsets {start} to {local - 1} are in no file that was given"
-    if high > outcomes.high_watermark:
-        yield f"{partition.path}: the log ends at offset {outcomes.high_watermark}, below its high watermark {high}"
-    for path, damage in outcomes.damage:
-        yield f"{path}: {damage.detail or damage.reason}"
 
 
 def group_logs(

@@ -20,7 +20,7 @@ PLACE = ("__transaction_state", 0)
     ("first", "end", "cleaned", "lacks"),
     [
         (2, 4, 0, "the log ends at offset 2, below its high watermark 4"),
-        (1, 3, 0, "offsets 1 to 2, before this, are missing"),
+        (1, 3, 0, "offsets 1 to 2 are missing"),
         (1, 3, 3, None),
     ],
 )
